@@ -4,7 +4,7 @@ use super::{Candidate, Loads};
 
 /// The bound of each server, by its share of the weights.
 #[derive(Debug, Default)]
-pub(super) struct Bound {
+pub(super) struct LoadBounds {
     /// Percentage of the average; more than 100.
     factor: u64,
     /// By server: the total weight of those before it, and its own weight.
@@ -12,7 +12,7 @@ pub(super) struct Bound {
     total: u64,
 }
 
-impl Bound {
+impl LoadBounds {
     pub(super) fn new(factor: u32) -> Self {
         Self { factor: u64::from(factor), ..Self::default() }
     }

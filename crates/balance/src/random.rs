@@ -1,6 +1,6 @@
 //! `balance random`: the least loaded of a few servers chosen at random.
 
-use super::bound::Bound;
+use super::bound::LoadBounds;
 use super::ewma::Waits;
 use super::{Candidate, Change, Load, Loads, Pick, Row, State};
 use base::moment::Moment;
@@ -57,16 +57,16 @@ struct Tables {
     /// By server: the sequence number of its last selection.
     picked: Vec<u64>,
     /// The weights of the servers with a free slot.
-    lots: Lots,
+    lots: WeightTree,
     /// `hash-balance-factor`.
-    bound: Option<Bound>,
+    bound: Option<LoadBounds>,
     /// `balance ewma`: the response times, compared instead of the loads.
     waits: Option<Waits>,
 }
 
 impl Random {
     fn new(draws: u32, factor: Option<u32>) -> Self {
-        let tables = Box::new(Tables { bound: factor.map(Bound::new), ..Tables::default() });
+        let tables = Box::new(Tables { bound: factor.map(LoadBounds::new), ..Tables::default() });
         Self { draws: draws.clamp(1, MOST_DRAWS), picks: 0, tables }
     }
 
@@ -89,7 +89,7 @@ impl Random {
         for candidate in candidates {
             self.tables.weights[candidate.server] = candidate.weight;
         }
-        self.tables.lots = Lots::new(count);
+        self.tables.lots = WeightTree::new(count);
         if let Some(bound) = &mut self.tables.bound {
             bound.rebuild(candidates, count);
         }
@@ -180,13 +180,13 @@ impl Random {
 
 /// Weights with their prefix sums in a Fenwick tree (1994): changes and searches are O(log n) in the number of servers.
 #[derive(Debug, Default)]
-struct Lots {
+struct WeightTree {
     /// From index 1: each entry sums as many weights as the lowest set bit of its index.
     sums: Vec<u64>,
     total: u64,
 }
 
-impl Lots {
+impl WeightTree {
     fn new(count: usize) -> Self {
         let mut sums = super::roomy(count + 1);
         sums.resize(count + 1, 0);

@@ -2,7 +2,7 @@
 //! belongs to the nearest one. Adding, removing or reweighting a server moves no other server's positions. The
 //! positions are HAProxy's, so that both select the same server.
 
-use super::bound::Bound;
+use super::bound::LoadBounds;
 use super::{Candidate, Change, Load, Loads, Pick};
 use base::hash::avalanche;
 use config::spec::{HashAffinity, HashSpec};
@@ -56,12 +56,12 @@ struct Tables {
     /// By server: whether requests skip it by the affinity setting; and the number of such servers.
     closed: Vec<bool>,
     closed_count: u32,
-    bound: Option<Bound>,
+    bound: Option<LoadBounds>,
 }
 
 impl Ring {
     pub(super) fn new(hash: &HashSpec) -> Self {
-        let bound = hash.balance_factor.map(Bound::new);
+        let bound = hash.balance_factor.map(LoadBounds::new);
         Self { cursor: 0, affinity: hash.affinity, tables: Box::new(Tables { bound, ..Tables::default() }) }
     }
 

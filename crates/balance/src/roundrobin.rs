@@ -19,7 +19,7 @@ pub(super) const ROW: Row = Row {
 
 /// The next turn of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Turn {
+struct NextTurn {
     position: u64,
     /// The remainder, as a fraction of the server's weight.
     rest: u64,
@@ -31,7 +31,7 @@ const ORDER_BITS: u32 = 40;
 /// Keeps the second part of the order positive; more than the highest weight.
 const BIAS: u64 = 1 << 13;
 
-impl Turn {
+impl NextTurn {
     /// Advances by `times` turns.
     fn advance(&mut self, times: u64, weight: u64, total: u64) {
         let rest = self.rest + times * (total % weight);
@@ -66,7 +66,7 @@ struct Tables {
     /// By server; 0 if it is not available.
     weights: Vec<u64>,
     /// By server: the turn at which it was full.
-    lost: Vec<Option<Turn>>,
+    lost: Vec<Option<NextTurn>>,
 }
 
 impl RoundRobin {
@@ -96,15 +96,15 @@ impl RoundRobin {
                 }
                 None => interval,
             };
-            self.place(candidate.server, Turn { position: self.now + wait, rest: 0 });
+            self.place(candidate.server, NextTurn { position: self.now + wait, rest: 0 });
         }
     }
 
     /// Returns a server's next turn and its weight, if it is available.
-    fn turn(&mut self, server: usize) -> Option<(Turn, u64)> {
+    fn turn(&mut self, server: usize) -> Option<(NextTurn, u64)> {
         let weight = *self.tables.weights.get(server).filter(|weight| **weight > 0)?;
         self.bring_back(server);
-        self.tables.board.key(server).map(|key| (Turn::from_key(key, weight), weight))
+        self.tables.board.key(server).map(|key| (NextTurn::from_key(key, weight), weight))
     }
 
     /// Determines the starting position of every server: the heaviest starts immediately; each of the others, heavier
@@ -120,7 +120,7 @@ impl RoundRobin {
                 (_, None) => break,
                 (Some((key, server)), _) => self.take(server, key),
                 (None, Some(&server)) => {
-                    let turn = Turn { position, rest: 0 };
+                    let turn = NextTurn { position, rest: 0 };
                     starts.push((server, turn));
                     self.take(server, turn.key(self.tables.weights[server], 0));
                     waiting.next();
@@ -141,7 +141,7 @@ impl RoundRobin {
                 self.take(server, key);
                 return Some(server);
             }
-            self.tables.lost[server] = Some(Turn::from_key(key, self.tables.weights[server]));
+            self.tables.lost[server] = Some(NextTurn::from_key(key, self.tables.weights[server]));
             self.tables.board.remove(server);
         }
     }
@@ -167,12 +167,12 @@ impl RoundRobin {
 
     fn take(&mut self, server: usize, key: u128) {
         let weight = self.tables.weights[server];
-        let mut turn = Turn::from_key(key, weight);
+        let mut turn = NextTurn::from_key(key, weight);
         turn.advance(1, weight, self.total);
         self.place(server, turn);
     }
 
-    fn place(&mut self, server: usize, turn: Turn) {
+    fn place(&mut self, server: usize, turn: NextTurn) {
         self.order += 1;
         self.tables.board.set(server, turn.key(self.tables.weights[server], self.order));
     }

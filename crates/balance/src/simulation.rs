@@ -31,7 +31,7 @@ impl Dice {
 
 /// The results of a run.
 #[derive(Debug)]
-struct Shown {
+struct SimulationResult {
     mean_millis: f64,
     p99_millis: f64,
     /// Requests sent to the slow server while it was slow.
@@ -49,7 +49,7 @@ enum Traffic {
 }
 
 /// Runs 20 simulated seconds; from 5 to 15 s the first server is `slowness` times as slow as the others.
-fn run(spec: &BalanceSpec, traffic: Traffic, slowness: f64) -> Shown {
+fn run(spec: &BalanceSpec, traffic: Traffic, slowness: f64) -> SimulationResult {
     let mut dice = Dice(7);
     let (_, mut state) = find(spec, &HashSpec::default());
     let mut loads = Loads::new(SERVERS);
@@ -97,7 +97,7 @@ fn run(spec: &BalanceSpec, traffic: Traffic, slowness: f64) -> Shown {
     }
     took.sort_unstable();
     let mean_millis = took.iter().map(|nanos| *nanos as f64).sum::<f64>() / took.len() as f64 / 1e6;
-    Shown { mean_millis, p99_millis: took[took.len() * 99 / 100] as f64 / 1e6, to_slow, most_of_burst }
+    SimulationResult { mean_millis, p99_millis: took[took.len() * 99 / 100] as f64 / 1e6, to_slow, most_of_burst }
 }
 
 const EWMA: BalanceSpec = BalanceSpec::Ewma { decay: 10_000 };

@@ -83,7 +83,7 @@ impl<T> Blocks<T> {
 }
 
 /// The part of a list that most lists never need: entries that were added or removed.
-struct Later<T> {
+struct ListChanges<T> {
     /// Removal marks of the initial entries: separate, so that the entries are laid out as in a vector. Allocated when the first of
     /// them is removed.
     first_struck: OnceLock<Box<[AtomicBool]>>,
@@ -94,7 +94,7 @@ struct Later<T> {
     blocks: Blocks<T>,
 }
 
-impl<T> Later<T> {
+impl<T> ListChanges<T> {
     fn new() -> Self {
         let (first_struck, struck, adding) = Default::default();
         Self { first_struck, struck, adding, blocks: Blocks::new() }
@@ -105,7 +105,7 @@ impl<T> Later<T> {
 pub struct AppendOnlyVec<T> {
     first: Box<[T]>,
     /// Allocated for the first change.
-    later: OnceLock<Box<Later<T>>>,
+    later: OnceLock<Box<ListChanges<T>>>,
     /// Number of indices in use, including those of removed entries.
     places: AtomicUsize,
 }
@@ -129,8 +129,8 @@ impl<T> AppendOnlyVec<T> {
     }
 
     /// Returns the part for changes, allocating it for the first one.
-    fn change(&self) -> &Later<T> {
-        self.later.get_or_init(|| Box::new(Later::new()))
+    fn change(&self) -> &ListChanges<T> {
+        self.later.get_or_init(|| Box::new(ListChanges::new()))
     }
 
     #[cold]

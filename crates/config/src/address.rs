@@ -324,8 +324,8 @@ pub fn parse(written: &str, rules: &AddressRules, environment: &Environment) -> 
         None => (kind, Scheme::Inet(Family::Unspecified), address),
     };
     let spec = match scheme {
-        Scheme::Inet(family) => inet(rest, (family, false), kind, rules, written)?,
-        Scheme::Multipath(family) => inet(rest, (family, true), kind, rules, written)?,
+        Scheme::Inet(family) => inet(rest, family, false, kind, rules, written)?,
+        Scheme::Multipath(family) => inet(rest, family, true, kind, rules, written)?,
         Scheme::Unix => AddressSpec::Unix { path: fitting(rest, MAX_PATH, written)?, kind },
         Scheme::Abstract { unpadded } => {
             AddressSpec::Abstract { name: fitting(rest, MAX_ABSTRACT_NAME, written)?, unpadded, kind }
@@ -369,7 +369,8 @@ fn descriptor(number: &str, is_permitted: bool, written: &str) -> Result<i32, Ad
 
 fn inet(
     address: &str,
-    (family, multipath): (Family, bool),
+    family: Family,
+    multipath: bool,
     kind: SocketKind,
     rules: &AddressRules,
     written: &str,

@@ -59,7 +59,7 @@ pub enum Form {
 /// When HAProxy says what it finds after parsing. It goes through the proxies, and says of each what it misses for HTTP last; other
 /// sections, and some options of proxies, follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub enum Turn {
+pub enum ReportOrder {
     /// Where its line is read, though no place is named.
     Reading,
     /// With its proxy, before its timeouts are looked at; the smaller number first.
@@ -88,7 +88,7 @@ pub struct Diagnostic {
     /// The form of the first line.
     pub form: Form,
     /// When it is said, if it is found after parsing.
-    pub turn: Turn,
+    pub turn: ReportOrder,
     /// The first line of the section whose turn it is; none: its own line counts.
     pub section: Option<Span>,
 }
@@ -102,7 +102,7 @@ impl Diagnostic {
             message: message.into(),
             hint: None,
             form: Form::Parsing,
-            turn: Turn::Usual,
+            turn: ReportOrder::Usual,
             section: None,
         }
     }
@@ -125,7 +125,7 @@ impl Diagnostic {
             message: message.into(),
             hint: None,
             form: Form::Config,
-            turn: Turn::Usual,
+            turn: ReportOrder::Usual,
             section: None,
         }
     }
@@ -146,7 +146,7 @@ impl Diagnostic {
 
     /// The same at another time, with what is said of the section that begins there.
     #[must_use]
-    pub fn in_turn(mut self, turn: Turn, section: Span) -> Self {
+    pub fn in_turn(mut self, turn: ReportOrder, section: Span) -> Self {
         (self.turn, self.section) = (turn, Some(section));
         self
     }
@@ -165,19 +165,23 @@ impl Diagnostic {
         let _ = match (self.form, place) {
             (Form::Bare, _) => Ok(()),
             (Form::Parsing, Some((span, file))) => {
-                write!(out, "config : parsing [{}:{}] : ", shown(&file.name), span.line)
+                write!(out, "config : parsing [{}:{}] : ", escape_controls(&file.name), span.line)
             }
             (Form::ParsingTight, Some((span, file))) => {
-                write!(out, "config : parsing [{}:{}]: ", shown(&file.name), span.line)
+                write!(out, "config : parsing [{}:{}]: ", escape_controls(&file.name), span.line)
             }
-            (Form::Placed, Some((span, file))) => write!(out, "config : [{}:{}] : ", shown(&file.name), span.line),
-            (Form::LatePlaced, Some((span, file))) => write!(out, "[{}:{}] : ", shown(&file.name), span.line),
-            (Form::Unfit, Some((span, file))) => write!(out, "parsing [{}:{}] : ", shown(&file.name), span.line),
+            (Form::Placed, Some((span, file))) => {
+                write!(out, "config : [{}:{}] : ", escape_controls(&file.name), span.line)
+            }
+            (Form::LatePlaced, Some((span, file))) => write!(out, "[{}:{}] : ", escape_controls(&file.name), span.line),
+            (Form::Unfit, Some((span, file))) => {
+                write!(out, "parsing [{}:{}] : ", escape_controls(&file.name), span.line)
+            }
             (Form::LateParsing, Some((span, file))) => {
-                write!(out, "Parsing [{}:{}]: ", shown(&file.name), span.line)
+                write!(out, "Parsing [{}:{}]: ", escape_controls(&file.name), span.line)
             }
             (Form::ConfigLateParsing, Some((span, file))) => {
-                write!(out, "config : Parsing [{}:{}]: ", shown(&file.name), span.line)
+                write!(out, "config : Parsing [{}:{}]: ", escape_controls(&file.name), span.line)
             }
             (Form::Config, _) | (_, None) => write!(out, "config : "),
         };
@@ -187,7 +191,7 @@ impl Diagnostic {
             && span.end > 0
         {
             if matches!(self.form, Form::Config | Form::Bare) {
-                let _ = writeln!(out, "  [{}:{}]", shown(&file.name), span.line);
+                let _ = writeln!(out, "  [{}:{}]", escape_controls(&file.name), span.line);
             }
             excerpt::write(line, span, out);
         }
@@ -212,13 +216,13 @@ fn lines(text: &str, indent: &str, out: &mut String) {
         if number > 0 && !line.starts_with(indent) {
             out.push_str(indent);
         }
-        out.push_str(&shown(line));
+        out.push_str(&escape_controls(line));
         out.push('\n');
     }
 }
 
 /// Makes text safe for a terminal: control characters and bytes that are not UTF-8 become escape sequences.
-fn shown(text: &str) -> Cow<'_, str> {
+fn escape_controls(text: &str) -> Cow<'_, str> {
     if text.chars().all(|character| excerpt::is_safe(character) && text::raw_byte(character).is_none()) {
         return Cow::Borrowed(text);
     }

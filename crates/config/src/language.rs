@@ -51,9 +51,10 @@ pub fn read(
 }
 
 /// Reads a file that the configuration names and that has its own sections; `is_section` recognizes them by their first
-/// words. `index` is its index among the sources.
+/// words. `index` is the index of `source` among the sources.
 pub(crate) fn read_named(
-    (index, source): (u32, &SourceFile),
+    index: u32,
+    source: &SourceFile,
     environment: &mut Environment,
     options: &LanguageOptions,
     is_section: fn(&str) -> bool,

@@ -19,5 +19,5 @@ pub mod units;
 
 pub use keyword::crt_list;
 pub use language::InputFile;
-pub use load::{LoadOptions, Loaded, load};
+pub use load::{LoadOptions, LoadedConfiguration, load};
 pub use options::{FEATURES, LANGUAGE_LEVEL, LanguageOptions};

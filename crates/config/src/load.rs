@@ -1,7 +1,7 @@
 //! From files to a specification in one step: reads files, specifies, and sorts messages by file and line. Must
 //! never decide whether a configuration is good enough to start with.
 
-use crate::diagnostic::{Diagnostic, Form, Severity, Turn};
+use crate::diagnostic::{Diagnostic, Form, ReportOrder, Severity};
 use crate::document::{Document, Sources};
 use crate::environment::Environment;
 use crate::keyword::{self, SpecOptions};
@@ -23,7 +23,7 @@ pub struct LoadOptions {
 
 /// Result of [`load`].
 #[derive(Debug, Clone)]
-pub struct Loaded {
+pub struct LoadedConfiguration {
     /// The files, so that diagnostics can show their lines.
     pub sources: Sources,
     /// The words of the files.
@@ -36,7 +36,7 @@ pub struct Loaded {
     pub environment: Environment,
 }
 
-impl Loaded {
+impl LoadedConfiguration {
     /// Whether any diagnostic is an error.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_alert)
@@ -44,7 +44,7 @@ impl Loaded {
 }
 
 /// Reads files and builds a specification.
-pub fn load(files: &[InputFile], mut environment: Environment, options: &LoadOptions) -> Loaded {
+pub fn load(files: &[InputFile], mut environment: Environment, options: &LoadOptions) -> LoadedConfiguration {
     let mut found = Vec::new();
     variables::define(&mut environment, options.language.version, files, &options.local_peer);
     let (mut sources, document) = language::read(files, &mut environment, &options.language, &mut found);
@@ -54,9 +54,9 @@ pub fn load(files: &[InputFile], mut environment: Environment, options: &LoadOpt
         ..options.spec.clone()
     };
     let mut spec = keyword::specify(&sources, &document, &for_keywords, &mut found);
-    keyword::read_spoe_files(&mut sources, (&document, &options.language), &for_keywords, &mut spec, &mut found);
-    keyword::read_otel_files(&mut sources, (&document, &options.language), &for_keywords, &mut spec, &mut found);
-    Loaded { sources, document, spec, diagnostics: found, environment }
+    keyword::read_spoe_files(&mut sources, &document, &options.language, &for_keywords, &mut spec, &mut found);
+    keyword::read_otel_files(&mut sources, &document, &options.language, &for_keywords, &mut spec, &mut found);
+    LoadedConfiguration { sources, document, spec, diagnostics: found, environment }
 }
 
 /// Sorts diagnostics by file and line, adds a summary for each file with errors, and truncates after
@@ -91,14 +91,14 @@ pub fn in_order(found: Vec<Diagnostic>, sources: &Sources) -> Vec<Diagnostic> {
 }
 
 /// Proxies in their order, each with its early messages first. Removed sections, addresses and the last messages follow all proxies.
-fn late_order(diagnostic: &Diagnostic) -> (Turn, (u32, u32), Turn) {
+fn late_order(diagnostic: &Diagnostic) -> (ReportOrder, (u32, u32), ReportOrder) {
     let place = |span: Option<Span>| span.map_or((u32::MAX, u32::MAX), |span| (span.file, span.line));
     let (file, line) = place(diagnostic.section.or(diagnostic.span));
     match diagnostic.turn {
         // Of removed sections the last one comes first.
-        turn @ Turn::Sections(_) => (turn, (u32::MAX - file, u32::MAX - line), turn),
-        turn @ (Turn::Addresses | Turn::Last) => (turn, (file, line), turn),
-        turn => (Turn::Usual, (file, line), turn),
+        turn @ ReportOrder::Sections(_) => (turn, (u32::MAX - file, u32::MAX - line), turn),
+        turn @ (ReportOrder::Addresses | ReportOrder::Last) => (turn, (file, line), turn),
+        turn => (ReportOrder::Usual, (file, line), turn),
     }
 }
 
@@ -110,7 +110,7 @@ fn too_many(at: Span, limit: usize) -> Diagnostic {
 /// Returns the place of a diagnostic that was found while lines were read.
 fn place(diagnostic: &Diagnostic) -> Option<Span> {
     let names_place = matches!(diagnostic.form, Form::Parsing | Form::ParsingTight | Form::Placed);
-    diagnostic.span.filter(|_| names_place || diagnostic.turn == Turn::Reading)
+    diagnostic.span.filter(|_| names_place || diagnostic.turn == ReportOrder::Reading)
 }
 
 #[cfg(test)]
@@ -121,7 +121,7 @@ mod tests {
         InputFile { name: name.into(), bytes: text.into() }
     }
 
-    fn load_with(environment: &Environment, files: &[InputFile]) -> Loaded {
+    fn load_with(environment: &Environment, files: &[InputFile]) -> LoadedConfiguration {
         let options = LoadOptions { local_peer: "me".into(), ..LoadOptions::default() };
         load(files, environment.clone(), &options)
     }

@@ -139,7 +139,7 @@ impl LanguageOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keyword::Standing;
+    use crate::keyword::SupportLevel;
     use crate::spec::MuxProtocol;
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
         let entries = crate::keyword::catalogue::entries();
         for (feature, kind, name) in rows {
             let entry = entries.iter().find(|entry| (entry.kind, entry.name) == (kind, name));
-            let works = entry.unwrap_or_else(|| panic!("{kind} {name}")).standing == Standing::Supported;
+            let works = entry.unwrap_or_else(|| panic!("{kind} {name}")).standing == SupportLevel::Supported;
             assert!(FEATURES.contains(&(feature, works)), "{feature}: '{name}' works: {works}");
         }
         for (feature, protocol) in

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use weir_config::diagnostic::Severity;
 use weir_config::environment::Environment;
-use weir_config::keyword::{SpecOptions, Standing, catalogue, reference, specify};
+use weir_config::keyword::{SpecOptions, SupportLevel, catalogue, reference, specify};
 use weir_config::language::{InputFile, read};
 use weir_config::options::LanguageOptions;
 
@@ -154,7 +154,7 @@ fn every_supported_row_has_a_fixture() {
     let elsewhere = ["presetenv", "setenv", "unsetenv", "resetenv"];
     let missing: Vec<String> = catalogue::entries()
         .into_iter()
-        .filter(|entry| entry.standing == Standing::Supported && !elsewhere.contains(&entry.name))
+        .filter(|entry| entry.standing == SupportLevel::Supported && !elsewhere.contains(&entry.name))
         // Their lines are in files of their own, which the tests of `crt_list` and `tests/spoe.rs` read.
         .filter(|entry| entry.kind != "crt-list" && !entry.kind.starts_with("spoe-"))
         .filter(|entry| !used.get(entry.kind).is_some_and(|names| names.contains(entry.name)))

@@ -9,7 +9,7 @@ use weir_config::diagnostic::Severity;
 use weir_config::environment::Environment;
 use weir_config::keyword::SpecOptions;
 use weir_config::spec::{FilterSpec, Mode, SpoeEvent};
-use weir_config::{InputFile, LoadOptions, Loaded, load};
+use weir_config::{InputFile, LoadOptions, LoadedConfiguration, load};
 
 thread_local! {
     /// Content of every file.
@@ -24,7 +24,7 @@ fn read_file(path: &str, _: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Loads a frontend with this filter, whose file has the given content.
-fn loaded(filter: &str, content: &str) -> Loaded {
+fn loaded(filter: &str, content: &str) -> LoadedConfiguration {
     CONTENT.set(content.to_owned());
     let text =
         format!("frontend f\n bind :1\n filter spoe {filter}\nbackend agents\n mode tcp\n server a 127.0.0.1:2\n");

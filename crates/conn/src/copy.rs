@@ -12,7 +12,7 @@ use base::buffer::Buffer;
 use wire::h1::HeadLimits;
 use wire::http::{Framing, Head, Method};
 
-use crate::exchange::{Answer, Came, Found};
+use crate::exchange::{Answer, AnswerHeadKind, ReadOutcome};
 use crate::flow::FlowStep;
 use crate::transport::Transport;
 use crate::upstream::Upstream;
@@ -239,23 +239,23 @@ impl Copy {
                 break;
             }
             let found = match answer.received() {
-                [] => Found::Part,
+                [] => AnswerHeadKind::Part,
                 _ => answer.parse(&upstream, *method, limits, answer_head),
             };
             match found {
-                Found::Part => match std::task::ready!(answer.poll_receive(cx, &mut upstream)) {
-                    Came::Bytes(_) => {}
-                    Came::Closed => return Poll::Ready(Err(())),
+                AnswerHeadKind::Part => match std::task::ready!(answer.poll_receive(cx, &mut upstream)) {
+                    ReadOutcome::Bytes(_) => {}
+                    ReadOutcome::Closed => return Poll::Ready(Err(())),
                 },
-                Found::Interim => answer_head.clear(),
+                AnswerHeadKind::Interim => answer_head.clear(),
                 // The request did not ask for another protocol.
-                Found::Final if answer_head.status() == 101 => return Poll::Ready(Err(())),
-                Found::Final => {
+                AnswerHeadKind::Final if answer_head.status() == 101 => return Poll::Ready(Err(())),
+                AnswerHeadKind::Final => {
                     *keeps = answer_head.keeps_alive() && answer_head.framing != Framing::UntilClose;
                     *in_body = true;
                     answer.start_drain(answer_head.framing).map_err(|_| ())?;
                 }
-                Found::Invalid(_) => return Poll::Ready(Err(())),
+                AnswerHeadKind::Invalid(_) => return Poll::Ready(Err(())),
             }
         }
         let drained = if *in_body { answer.poll_drain(cx, &mut upstream) } else { Ok(FlowStep::Exhausted) };

@@ -11,8 +11,8 @@ use wire::h1::{self, Edits, HeadLimits, Overflow, Scan};
 use wire::http::{Fields, Framing, Head};
 
 use crate::buffered_body::BufferedBody;
-use crate::ending::{Ending, Manner};
-use crate::h1::{Received, Server, first_payload};
+use crate::ending::{CloseManner, Ending};
+use crate::h1::{ReadResult, Server, first_payload};
 use crate::h2::{self, Kill};
 use crate::transport::{Insecure, Transport};
 
@@ -192,7 +192,7 @@ impl Downstream {
         limits: &HeadLimits,
         scan: &mut Scan,
         head: &mut Head,
-    ) -> Poll<Received> {
+    ) -> Poll<ReadResult> {
         on!(self, server => server.poll_head(cx, limits, scan, head), stream => {
             let _ = cx;
             Poll::Ready(stream.take_head(limits, scan, head))
@@ -281,7 +281,7 @@ impl Downstream {
 
     /// Ends a connection, which is closed when the ending is dropped. `None`: it is closed already, or is a stream,
     /// which is released.
-    pub fn end(self, manner: Manner, now: Moment) -> Option<Ending> {
+    pub fn end(self, manner: CloseManner, now: Moment) -> Option<Ending> {
         match self {
             Self::H1(server) => server.end(manner, now),
             Self::H2(_) => None,

@@ -8,7 +8,7 @@ use wire::http::Framing;
 
 use crate::carrier::Carrier;
 use crate::downstream::{Downstream, with_client};
-use crate::flow::{ByteSink, ByteSource, Flow, FlowError, FlowStep, Moved};
+use crate::flow::{ByteSink, ByteSource, Flow, FlowError, FlowProgress, FlowStep};
 use crate::h2;
 use crate::transport::Transport;
 
@@ -120,8 +120,8 @@ impl Duplex {
         cx: &mut Context<'_>,
         client: &mut impl TunnelEnd,
         server: &mut impl TunnelEnd,
-        moved_up: &mut Moved,
-        moved_down: &mut Moved,
+        moved_up: &mut FlowProgress,
+        moved_down: &mut FlowProgress,
     ) -> Result<DuplexStep, (Side, FlowError)> {
         let up = poll_direction(cx, &mut self.up, &mut self.up_closed, client, server, moved_up)
             .map_err(|error| (Side::Client, error))?;
@@ -145,8 +145,8 @@ impl Duplex {
         cx: &mut Context<'_>,
         client: &mut Downstream,
         server: &mut Carrier,
-        moved_up: &mut Moved,
-        moved_down: &mut Moved,
+        moved_up: &mut FlowProgress,
+        moved_down: &mut FlowProgress,
     ) -> Result<DuplexStep, (Side, FlowError)> {
         match server {
             Carrier::Own(server) => with_client!(client, end => self.poll(cx, end, server, moved_up, moved_down)),
@@ -165,7 +165,7 @@ impl Duplex {
         cx: &mut Context<'_>,
         client: &mut Transport,
         server: &mut Transport,
-        moved: &mut Moved,
+        moved: &mut FlowProgress,
     ) -> Result<FlowStep, FlowError> {
         poll_direction(cx, &mut self.up, &mut self.up_closed, client, server, moved)
     }
@@ -177,7 +177,7 @@ fn poll_direction(
     closed: &mut bool,
     source: &mut impl ByteSource,
     sink: &mut impl TunnelEnd,
-    moved: &mut Moved,
+    moved: &mut FlowProgress,
 ) -> Result<FlowStep, FlowError> {
     if *closed {
         return Ok(FlowStep::Finished);

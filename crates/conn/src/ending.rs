@@ -32,7 +32,7 @@ const FIRST_LOOK: Duration = Duration::from_millis(5);
 
 /// How the client is to see the end of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Manner {
+pub enum CloseManner {
     /// An orderly close: the client has received everything promised, or detects from the message that it has not.
     Close,
     /// An orderly close for a client that may still be sending.
@@ -61,14 +61,14 @@ pub struct Ending {
 
 impl Ending {
     /// Begins to end a connection. `None`: there is nothing to wait for, and it is closed.
-    pub fn begin(mut transport: Transport, manner: Manner, now: Moment) -> Option<Self> {
-        let (resets, refuses) = (manner == Manner::Reset, manner == Manner::Refuse);
+    pub fn begin(mut transport: Transport, manner: CloseManner, now: Moment) -> Option<Self> {
+        let (resets, refuses) = (manner == CloseManner::Reset, manner == CloseManner::Refuse);
         if resets {
             // From here on, dropping the transport resets the connection.
             transport.set_resets(true);
             transport.give_up_write();
         } else {
-            let is_read = manner == Manner::Close && (transport.is_quiet() || transport.is_clean());
+            let is_read = manner == CloseManner::Close && (transport.is_quiet() || transport.is_clean());
             if is_read && transport.unsent() == 0 {
                 return None;
             }

@@ -2,16 +2,16 @@
 //! for the sink, and the buffer in between. A full buffer pauses the source. Must never know why the body flows.
 
 mod body_filter;
+mod borrowed_body;
 mod buffers;
 mod bulk;
 mod chunks;
 mod ends;
 mod error;
+mod flow_progress;
+mod framing_space;
 mod intake;
-mod lend;
-mod moved;
 mod recode;
-mod room;
 mod splice;
 mod whole;
 
@@ -21,19 +21,19 @@ use std::task::{Context, Poll};
 use base::buffer::Buffer;
 use wire::http::{Fields, Framing};
 
-pub use body_filter::{BodyFilter, Discard, Filtered, Passed, forward, make_output};
-use body_filter::{FilterStage, Sifted};
+pub use body_filter::{BodyFilter, Discard, FilterOutput, Filtered, forward, make_output};
+use body_filter::{FilterStage, StepResult};
 use buffers::split_off;
 pub use buffers::{body_buffer, expand, large_body_buffer, shrink};
 use chunks::Chunks;
 pub use chunks::Trailers;
 pub use ends::{ByteSink, ByteSource};
 pub use error::FlowError;
+pub use flow_progress::FlowProgress;
+use framing_space::{HEADROOM, TAILROOM};
 use intake::Intake;
-pub use moved::Moved;
-use room::{HEADROOM, TAILROOM};
 use splice::Splicing;
-pub(crate) use whole::Untouched;
+pub(crate) use whole::BodyDelimiter;
 
 /// How the source is delimited.
 enum Source {
@@ -316,7 +316,7 @@ impl Flow {
         cx: &mut Context<'_>,
         source: &mut impl ByteSource,
         sink: &mut impl ByteSink,
-        moved: &mut Moved,
+        moved: &mut FlowProgress,
     ) -> Result<FlowStep, FlowError> {
         if let Some(filter_stage) = &mut self.filter_stage {
             filter_stage.begin();
@@ -360,7 +360,7 @@ impl Flow {
         cx: &mut Context<'_>,
         source: &mut impl ByteSource,
         sink: &mut impl ByteSink,
-        moved: &mut Moved,
+        moved: &mut FlowProgress,
     ) -> Result<FlowStep, FlowError> {
         for _ in 0..8 {
             match self.poll_flush_ready(cx, sink, moved) {
@@ -375,14 +375,14 @@ impl Flow {
             if self.filter_stage.is_some() {
                 self.splicing.stop();
                 match self.sift() {
-                    Sifted::Output => {
+                    StepResult::Output => {
                         self.note();
                         continue;
                     }
-                    Sifted::Held => return Ok(FlowStep::Held),
-                    Sifted::Again => return Ok(FlowStep::Exhausted),
-                    Sifted::Refused => return Err(FlowError::Refused),
-                    Sifted::Hungry | Sifted::Finished => {}
+                    StepResult::Held => return Ok(FlowStep::Held),
+                    StepResult::Again => return Ok(FlowStep::Exhausted),
+                    StepResult::Refused => return Err(FlowError::Refused),
+                    StepResult::Hungry | StepResult::Finished => {}
                 }
             }
             if self.source_ended() {
@@ -413,7 +413,7 @@ impl Flow {
         &mut self,
         cx: &mut Context<'_>,
         sink: &mut impl ByteSink,
-        moved: &mut Moved,
+        moved: &mut FlowProgress,
     ) -> Poll<io::Result<()>> {
         self.close_chunk();
         self.poll_flush_ready(cx, sink, moved)
@@ -425,7 +425,7 @@ impl Flow {
         &mut self,
         cx: &mut Context<'_>,
         sink: &mut impl ByteSink,
-        moved: &mut Moved,
+        moved: &mut FlowProgress,
     ) -> Poll<io::Result<()>> {
         let last = self.closes && self.no_more_comes();
         while !self.head.is_empty() || !self.body.is_empty() {
@@ -453,7 +453,7 @@ impl Flow {
         &mut self,
         cx: &mut Context<'_>,
         source: &mut impl ByteSource,
-        moved: &mut Moved,
+        moved: &mut FlowProgress,
     ) -> Result<FlowStep, FlowError> {
         self.splicing.cancel();
         self.filter_stage = None;
@@ -478,7 +478,7 @@ impl Flow {
         &mut self,
         cx: &mut Context<'_>,
         source: &mut impl ByteSource,
-        moved: &mut Moved,
+        moved: &mut FlowProgress,
     ) -> Result<Poll<()>, FlowError> {
         if matches!(self.source, Source::Unknown) {
             // A flow that was not started has no known end.

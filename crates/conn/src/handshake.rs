@@ -99,7 +99,7 @@ pub struct Accepted {
 
 /// The layers before a connection's protocol.
 #[derive(Debug, Clone, Default)]
-pub struct Entrance {
+pub struct LowerLayers {
     /// The headers required.
     pub expected: Expected,
     /// TLS after the headers; `None`: plain bytes.
@@ -108,7 +108,7 @@ pub struct Entrance {
 
 /// Takes an accepted connection over, for callers that do not need the client's address: reads the required headers,
 /// none longer than a buffer, and completes the TLS handshake, within `patience`. `None`: this failed or timed out.
-pub async fn accept(socket: OwnedSocket, entrance: Entrance, patience: Option<Duration>) -> Option<Accepted> {
+pub async fn accept(socket: OwnedSocket, entrance: LowerLayers, patience: Option<Duration>) -> Option<Accepted> {
     let mut transport = match &entrance.tls {
         None => transport::accept(socket),
         Some(server) => transport::accept_tls(socket, server),
@@ -156,8 +156,8 @@ impl Reader<'_> {
         if expected.proxy {
             let header = self
                 .header(Kind::Proxy, |input| match proxy_protocol::decode(input, most).map_err(Failure::Proxy)? {
-                    proxy_protocol::Decoded::Complete { header, consumed } => Ok(Some((header, consumed))),
-                    proxy_protocol::Decoded::Partial => Ok(None),
+                    proxy_protocol::ParsedHeader::Complete { header, consumed } => Ok(Some((header, consumed))),
+                    proxy_protocol::ParsedHeader::Partial => Ok(None),
                 })
                 .await?;
             self.told.addresses = header.inet().or(self.told.addresses);

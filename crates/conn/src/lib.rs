@@ -1,7 +1,7 @@
 //! Connections: bytes become messages, and links to servers are kept. Owns the body flows between two streams, the
 //! duplex of a tunnel and the idle server links. Must never know ACLs, backends, statistics or logs.
 
-mod about;
+pub mod answer_head_kind;
 pub mod buffered_body;
 pub mod carrier;
 pub mod client;
@@ -13,7 +13,6 @@ pub mod ending;
 pub mod exchange;
 pub mod fcgi;
 pub mod flow;
-pub mod found;
 pub mod glitches;
 pub mod h1;
 pub mod h2;
@@ -24,8 +23,9 @@ pub mod pool_key;
 pub mod ports;
 pub mod progress;
 pub mod quota;
+mod server_info;
 pub mod service;
-mod sharing;
+mod shared_connections;
 pub mod spop;
 pub mod transport;
 pub mod upstream;

@@ -122,7 +122,7 @@ impl List {
         std::mem::take(&mut links.queue)
     }
 
-    fn take(&self, wanted: Wanted<'_>, newest: bool) -> Option<Idle> {
+    fn take(&self, wanted: LinkFilter<'_>, newest: bool) -> Option<Idle> {
         if self.length.load(Ordering::Relaxed) == 0 {
             return None;
         }
@@ -148,14 +148,14 @@ impl List {
 
 /// Which idle links are acceptable.
 #[derive(Clone, Copy)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct LinkFilter<'a> {
     /// Only links that were reused before.
     pub(crate) proven: bool,
     /// Only links with this key; `None`: any.
     pub(crate) wanted_key: Option<PoolKey<'a>>,
 }
 
-impl Wanted<'_> {
+impl LinkFilter<'_> {
     fn admits(&self, idle: &Idle) -> bool {
         (!self.proven || idle.answers > 1)
             && self.wanted_key.is_none_or(|wanted_key| wanted_key.fits(idle.pool_key.as_deref()))
@@ -196,12 +196,12 @@ impl Pool {
     /// Takes an open and silent idle link to `server` with that key; of this worker's, the most recently used first.
     /// With `proven` only a link that was reused before (`http-reuse aggressive`).
     pub fn take(&self, server: ServerId, worker: usize, proven: bool, wanted_key: PoolKey<'_>) -> Option<Link> {
-        self.find(server, worker, Wanted { proven, wanted_key: Some(wanted_key) }).map(|(link, _)| link)
+        self.find(server, worker, LinkFilter { proven, wanted_key: Some(wanted_key) }).map(|(link, _)| link)
     }
 
     /// Closes an idle link to `server` with any key. Returns false if there is none that this worker may take.
     pub fn evict(&self, server: ServerId, worker: usize) -> bool {
-        self.find(server, worker, Wanted { proven: false, wanted_key: None }).is_some()
+        self.find(server, worker, LinkFilter { proven: false, wanted_key: None }).is_some()
     }
 
     /// Reserves a slot for one more connection to `server`, of at most `most`; if necessary an idle connection of any
@@ -213,7 +213,7 @@ impl Pool {
             if place.is_some() {
                 return place;
             }
-            let wanted = Wanted { proven: false, wanted_key: None };
+            let wanted = LinkFilter { proven: false, wanted_key: None };
             // It is closed here, which frees its slot.
             drop(server.lists.iter().find_map(|list| list.take(wanted, false))?);
             server.leave(1);
@@ -222,7 +222,7 @@ impl Pool {
 
     /// Closes an idle link of `worker` to any server. Returns false if there is none.
     pub fn evict_any(&self, worker: usize) -> bool {
-        let wanted = Wanted { proven: false, wanted_key: None };
+        let wanted = LinkFilter { proven: false, wanted_key: None };
         self.servers.iter().any(|server| {
             let idle = server.lists.get(worker).and_then(|list| list.take(wanted, false));
             if idle.is_some() {
@@ -252,7 +252,7 @@ impl Pool {
     }
 
     /// Takes an idle link. Returns it, and whether another worker had it.
-    pub(crate) fn find(&self, id: ServerId, worker: usize, wanted: Wanted<'_>) -> Option<(Link, bool)> {
+    pub(crate) fn find(&self, id: ServerId, worker: usize, wanted: LinkFilter<'_>) -> Option<(Link, bool)> {
         let server = self.servers.get(id)?;
         while let Some(idle) = server.lists.get(worker)?.take(wanted, true) {
             if let Some(link) = server.revive(idle) {

@@ -351,9 +351,9 @@ impl ServerConnection {
     }
 
     /// Makes it plain data, for another worker. `None`: it is lost.
-    pub fn pack(self) -> Option<Parcel> {
+    pub fn pack(self) -> Option<Handover> {
         match self {
-            Self::H2(protocol) => Some(Parcel(protocol.pack())),
+            Self::H2(protocol) => Some(Handover(protocol.pack())),
             Self::Fcgi(_) => None,
         }
     }
@@ -368,9 +368,9 @@ impl ServerConnection {
 }
 
 /// A server's connection on its way to another worker.
-pub struct Parcel(h2::Parcel);
+pub struct Handover(h2::MovedConnection);
 
-impl Parcel {
+impl Handover {
     /// Resumes the connection on the current worker. `None`: it is lost.
     pub fn unpack(self) -> Option<(ServerConnection, Requests)> {
         let (connection, requests) = self.0.unpack()?;

@@ -49,12 +49,12 @@ enum Stage {
     /// Requests are sent.
     Open(AgentHello),
     /// It has ended.
-    Closed(Ended),
+    Closed(ConnectionEnd),
 }
 
 /// How a connection has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
+pub struct ConnectionEnd {
     /// The reason.
     pub status: Status,
     /// Whether the agent disconnected, or was silent for too long; otherwise this side has ended it.
@@ -114,7 +114,7 @@ impl State {
         }
     }
 
-    fn close(&mut self, ended: Ended) {
+    fn close(&mut self, ended: ConnectionEnd) {
         if matches!(self.stage, Stage::Closed(_)) {
             return;
         }
@@ -137,7 +137,7 @@ pub struct Requests(Rc<RefCell<State>>);
 
 /// Why a request cannot be sent on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub enum SendRejection {
     /// Its frame is larger than the agent permits.
     TooBig,
     /// The connection has no free capacity; another one may have some.
@@ -184,7 +184,7 @@ impl Requests {
 
     /// Closes a connection that could not be established, has failed, or was ended by the agent or by its silence.
     pub fn fail(&self, status: Status) {
-        self.0.borrow_mut().close(Ended { status, by_agent: true });
+        self.0.borrow_mut().close(ConnectionEnd { status, by_agent: true });
     }
 }
 
@@ -219,17 +219,17 @@ impl Claim {
     ///
     /// # Errors
     /// It cannot be sent there.
-    pub fn send(self, notify: &Notify) -> Result<Ticket, Refused> {
+    pub fn send(self, notify: &Notify) -> Result<Ticket, SendRejection> {
         let requests = self.0.clone();
         drop(self);
         let state = &mut *requests.0.borrow_mut();
-        let Stage::Open(agent) = state.stage else { return Err(Refused::Full) };
+        let Stage::Open(agent) = state.stage else { return Err(SendRejection::Full) };
         if state.due() >= state.capacity() || state.begun >= state.max_total {
-            return Err(Refused::Full);
+            return Err(SendRejection::Full);
         }
         let stream = u64::from(state.begun) * 2 + 1;
-        if !notify.encode((stream, FRAME), agent.max_frame_size, &mut state.output) {
-            return Err(Refused::TooBig);
+        if !notify.encode(stream, FRAME, agent.max_frame_size, &mut state.output) {
+            return Err(SendRejection::TooBig);
         }
         state.begun += 1;
         state.waiting.insert(stream, Waiter::Waits(None));
@@ -258,7 +258,7 @@ impl Ticket {
     ///
     /// # Errors
     /// The connection has ended before the answer was received.
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<u8>, Ended>> {
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<u8>, ConnectionEnd>> {
         let state = &mut *self.requests.0.borrow_mut();
         match state.waiting.get_mut(&self.stream) {
             Some(Waiter::Answered(payload)) => {
@@ -273,7 +273,9 @@ impl Ticket {
                     Poll::Pending
                 }
             },
-            Some(Waiter::Abandoned) | None => Poll::Ready(Err(Ended { status: Status::UNKNOWN, by_agent: false })),
+            Some(Waiter::Abandoned) | None => {
+                Poll::Ready(Err(ConnectionEnd { status: Status::UNKNOWN, by_agent: false }))
+            }
         }
     }
 }
@@ -369,7 +371,7 @@ impl Connection {
         }
         self.farewell = true;
         let seen = if status == Status::NORMAL { Status::IO } else { status };
-        self.requests.0.borrow_mut().close(Ended { status: seen, by_agent: false });
+        self.requests.0.borrow_mut().close(ConnectionEnd { status: seen, by_agent: false });
         self.writing.drain(..self.written);
         self.written = 0;
         // A frame that is sent in part is completed first.

@@ -68,7 +68,7 @@ fn shuffled(records: records::Records) -> Transport {
 }
 
 /// Returns the transport over a connection of the kernel, or of the simulated network.
-fn over(stream: Stream) -> Transport {
+fn of_stream(stream: Stream) -> Transport {
     #[cfg(feature = "fakes")]
     if rt::sim::shuffles_records() {
         return shuffled(records::Records::new(stream));
@@ -98,7 +98,7 @@ pub fn try_connect(to: &Address, options: &ConnectOptions) -> Result<Opening, Co
 
 /// Takes an accepted connection over on the current worker.
 pub fn accept(socket: OwnedSocket) -> Transport {
-    over(Stream::adopt(socket))
+    of_stream(Stream::adopt(socket))
 }
 
 /// As [`accept`], for a connection over which TLS begins at the call of [`Transport::begin_tls`].
@@ -120,7 +120,7 @@ impl Opening {
     /// # Errors
     /// The future has already returned the transport.
     pub fn into_transport(self) -> io::Result<Transport> {
-        self.0.into_stream().map(over)
+        self.0.into_stream().map(of_stream)
     }
 }
 
@@ -128,7 +128,7 @@ impl Future for Opening {
     type Output = io::Result<Transport>;
 
     fn poll(mut self: std::pin::Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        std::pin::Pin::new(&mut self.0).poll(cx).map_ok(over)
+        std::pin::Pin::new(&mut self.0).poll(cx).map_ok(of_stream)
     }
 }
 

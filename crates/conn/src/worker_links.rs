@@ -4,10 +4,10 @@ use std::cell::{Cell, RefCell};
 
 use rt::net::ParkedId;
 
-use crate::link::{Link, Pool, ServerId, Wanted};
+use crate::link::{Link, LinkFilter, Pool, ServerId};
 use crate::multiplexed::Requests;
 use crate::pool_key::{OwnedPoolKey, PoolKey};
-use crate::sharing::Shared;
+use crate::shared_connections::Shared;
 
 /// One worker's side of the pool: records the server of each of its parked links, so that an event on one finds its
 /// list at once.
@@ -41,7 +41,7 @@ impl WorkerLinks {
 
     /// Takes an idle link that owns its connection, see [`Pool::take`].
     pub fn take_own(&self, pool: &Pool, server: ServerId, proven: bool, wanted_key: PoolKey<'_>) -> Option<Link> {
-        let (link, foreign) = pool.find(server, self.worker, Wanted { proven, wanted_key: Some(wanted_key) })?;
+        let (link, foreign) = pool.find(server, self.worker, LinkFilter { proven, wanted_key: Some(wanted_key) })?;
         if foreign {
             self.takeovers.set(self.takeovers.get() + 1);
         }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use weir_conn::downstream::HeadFormat;
 
-use weir_conn::exchange::{Answer, Onward};
+use weir_conn::exchange::{Answer, ForwardTerms};
 use wire::h1::{HeadLimits, Parse, RequestContext, Scan, parse_request, parse_response};
 use wire::http::{Framing, Head, Method};
 
@@ -73,7 +73,7 @@ fn plan(start: &str, lines: &str, beside: Beside) -> (Outcome, Vec<u8>) {
         AddedClose => response.append(b"connection", b"close"),
         _ => {}
     }
-    let onward = Onward {
+    let onward = ForwardTerms {
         for_head_alone: is_for_head(start, beside),
         tunnel: beside == Tunnel,
         keep_client: beside != ClosesClient,

@@ -11,7 +11,7 @@ use base::buffer::Buffer;
 use rt::net::{Address, BindOptions, ConnectOptions, Listener, ListeningSocket, Stream};
 use rt::sim::Link;
 use testkit::{Chunked, Peer, both, decode_chunks, encode_chunks, sleep, text};
-use weir_conn::flow::{BodyFilter, Flow, FlowError, FlowStep, Moved, Passed, forward};
+use weir_conn::flow::{BodyFilter, FilterOutput, Flow, FlowError, FlowProgress, FlowStep, forward};
 use weir_conn::transport::Transport;
 use wire::http::Framing;
 
@@ -54,8 +54,8 @@ async fn drive(
     flow: &mut Flow,
     source: &mut Transport,
     sink: &mut Transport,
-    moved: &mut Moved,
-    mut pause: impl FnMut(&Moved, FlowStep) -> bool,
+    moved: &mut FlowProgress,
+    mut pause: impl FnMut(&FlowProgress, FlowStep) -> bool,
 ) -> Result<(), FlowError> {
     poll_fn(|context| {
         loop {
@@ -90,7 +90,7 @@ enum Abort {
 struct Outcome {
     ended: String,
     received: Vec<u8>,
-    moved: Moved,
+    moved: FlowProgress,
 }
 
 /// Sends `coded` through a flow over two new connections.
@@ -121,7 +121,7 @@ async fn transfer(number: u16, coded: Vec<u8>, chunked: bool, spliced: bool, abo
         receiver.try_receive_up_to(usize::MAX / 2).await.0
     };
     let flows = async move {
-        let (mut flow, mut moved) = (Flow::idle(), Moved::default());
+        let (mut flow, mut moved) = (Flow::idle(), FlowProgress::default());
         flow.start(Buffer::empty(), Framing::Chunked, chunked).unwrap();
         if spliced {
             flow.splice();
@@ -264,7 +264,7 @@ struct Paused {
     sink: Transport,
     receiver: Peer,
     flow: Flow,
-    moved: Moved,
+    moved: FlowProgress,
     body: Vec<u8>,
     coded: Vec<u8>,
 }
@@ -279,7 +279,7 @@ async fn paused() -> Paused {
     let (mut sender, receiver) = (Peer::over(sender), Peer::over(receiver));
     let body = text(200_000, 3);
     let coded = encode_chunks(&body, &mut || 200_000, &[("x-end".to_owned(), "1".to_owned())]);
-    let (mut flow, mut moved) = (Flow::idle(), Moved::default());
+    let (mut flow, mut moved) = (Flow::idle(), FlowProgress::default());
     flow.start(Buffer::empty(), Framing::Chunked, true).unwrap();
     flow.splice();
     sender.send(&coded[..SENT]).await;
@@ -322,7 +322,7 @@ fn a_source_that_leaves_in_a_chunk_leaves_no_chunk_open() {
         sender.send(&coded[..SENT]).await;
         sender.half_close();
         sleep(10).await;
-        let (mut flow, mut moved) = (Flow::idle(), Moved::default());
+        let (mut flow, mut moved) = (Flow::idle(), FlowProgress::default());
         flow.start(Buffer::empty(), Framing::Chunked, true).unwrap();
         flow.splice();
         let ended = drive(&mut flow, &mut source, &mut sink, &mut moved, |_, _| false).await;
@@ -342,7 +342,7 @@ fn a_flush_while_the_pipe_is_full_ends_the_chunk_after_it() {
             let (mut sink, receiver) = sink_at("10.0.0.1:2").await;
             let (mut sender, mut receiver) = (Peer::over(sender), Peer::over(receiver));
             let (body, _, coded) = coded_body(0, &[200_000]);
-            let (mut flow, mut moved) = (Flow::idle(), Moved::default());
+            let (mut flow, mut moved) = (Flow::idle(), FlowProgress::default());
             flow.start(Buffer::empty(), Framing::Chunked, true).unwrap();
             flow.splice();
             sender.send(&coded[..SENT]).await;
@@ -354,7 +354,7 @@ fn a_flush_while_the_pipe_is_full_ends_the_chunk_after_it() {
                 }
             };
             let fills = async {
-                let stop = |moved: &Moved, step| step == FlowStep::AwaitsSink && moved.spliced > 0;
+                let stop = |moved: &FlowProgress, step| step == FlowStep::AwaitsSink && moved.spliced > 0;
                 drive(&mut flow, &mut source, &mut sink, &mut moved, stop).await.unwrap();
                 stopped.set(true);
             };
@@ -384,9 +384,9 @@ fn a_flush_while_the_pipe_is_full_ends_the_chunk_after_it() {
 struct Counts(std::rc::Rc<std::cell::Cell<usize>>);
 
 impl BodyFilter for Counts {
-    fn pass(&mut self, input: &mut Buffer, output: &mut Buffer, _: bool) -> Passed {
+    fn pass(&mut self, input: &mut Buffer, output: &mut Buffer, _: bool) -> FilterOutput {
         self.0.set(self.0.get() + forward(input, output, usize::MAX));
-        Passed::Through
+        FilterOutput::Through
     }
 }
 
@@ -442,7 +442,7 @@ fn what_is_recorded_or_filtered_is_copied() {
             let (mut sink, receiver) = sink_at("10.0.0.1:2").await;
             let (mut sender, mut receiver) = (Peer::over(sender), Peer::over(receiver));
             let (body, _, coded) = coded_body(0, &[200_000]);
-            let (mut flow, mut moved) = (Flow::idle(), Moved::default());
+            let (mut flow, mut moved) = (Flow::idle(), FlowProgress::default());
             if filtered {
                 flow.set_body_filter(Box::new(Counts(std::rc::Rc::default())));
             }

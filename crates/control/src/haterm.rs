@@ -49,7 +49,7 @@ enum Content {
 
 /// A parsed request.
 #[derive(Clone, Copy)]
-struct Asked {
+struct HatermRequest {
     parameters: Parameters,
     help: bool,
     since: Moment,
@@ -57,7 +57,7 @@ struct Asked {
 
 struct Haterm {
     worker: Rc<Worker>,
-    asked: Option<Asked>,
+    asked: Option<HatermRequest>,
     /// The request's payload was read completely.
     taken: bool,
     sleep: Option<rt::Sleep>,
@@ -129,12 +129,12 @@ impl Service for Haterm {
 }
 
 impl Haterm {
-    fn read(&mut self, request: &Head) -> Asked {
+    fn read(&mut self, request: &Head) -> HatermRequest {
         let mut parameters = Parameters::read(request.target(), rt::random);
         if request.known_method() == Method::Head {
             parameters.size = 0;
         }
-        let asked = Asked { parameters, help: asks_for_help(request.target()), since: rt::now() };
+        let asked = HatermRequest { parameters, help: asks_for_help(request.target()), since: rt::now() };
         if parameters.wait > 0 && !asked.help {
             self.sleep = Some(rt::sleep(Duration::from_millis(parameters.wait)));
         }
@@ -149,7 +149,7 @@ impl Haterm {
         answer.append(b"content-type", b"text/plain");
     }
 
-    fn write_head(&mut self, asked: &Asked, answer: &mut Head) {
+    fn write_head(&mut self, asked: &HatermRequest, answer: &mut Head) {
         let Parameters { size, status, .. } = asked.parameters;
         let text = || (format!("build a HTTP response: status={status} size={size}"), String::new());
         self.worker.trace(&events::HSTRM_RESPONSE, Level::User, Subject::default, text);

@@ -4,6 +4,7 @@
 mod dashboard;
 mod field;
 mod haterm;
+mod output_queue;
 mod page;
 pub mod peers;
 mod prometheus;
@@ -11,4 +12,3 @@ pub mod runtime;
 pub mod saved_state;
 pub mod services;
 mod statistics;
-mod unsent;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use base::moment::Moment;
 use live::ServerPlace;
-use live::counters::{Kept, Side};
+use live::counters::{CounterLine, Side};
 use live::saved_state::SavedState;
 use live::{Live, Transition};
 use policy::program::saved_state::{Changes, with_port};
@@ -35,13 +35,13 @@ impl SavedServer {
 
 /// Restores the state of a server and of the servers that track it. Returns warnings.
 pub fn resume(program: &Program, live: &Live, saved: &SavedServer, now: Moment) -> Vec<String> {
-    let Some((proxy, server)) = found(program, saved.place) else { return Vec::new() };
+    let Some((proxy, server)) = lookup(program, saved.place) else { return Vec::new() };
     let mut said = Vec::new();
     if let Some(transition) = live.proxies[proxy.index].resume(&server.plan(), &saved.state, now) {
-        said.extend(transitions::resumed((program, live), proxy, server, transition, None));
+        said.extend(transitions::resumed(program, live, proxy, server, transition, None));
         program.followers(server, |leader, follower| {
             let Some(transition) = live.follow(leader, follower, now) else { return false };
-            said.extend(told_of_follower((program, live), leader, follower, transition));
+            said.extend(told_of_follower(program, live, leader, follower, transition));
             transition.before != transition.after
         });
     }
@@ -52,25 +52,26 @@ pub fn resume(program: &Program, live: &Live, saved: &SavedServer, now: Moment) 
 }
 
 fn told_of_follower(
-    (program, live): (&Program, &Live),
+    program: &Program,
+    live: &Live,
     leader: ServerPlace,
     follower: ServerPlace,
     transition: Transition,
 ) -> Option<String> {
-    let (proxy, server) = found(program, leader)?;
+    let (proxy, server) = lookup(program, leader)?;
     let leader = format!("{}/{}", proxy.name, server.name);
-    let (proxy, server) = found(program, follower)?;
-    transitions::resumed((program, live), proxy, server, transition, Some(&leader))
+    let (proxy, server) = lookup(program, follower)?;
+    transitions::resumed(program, live, proxy, server, transition, Some(&leader))
 }
 
-fn found(program: &Program, place: ServerPlace) -> Option<(&Proxy, &Server)> {
-    Some((program.proxies.get(place.0)?, program.server_at(place)?))
+fn lookup(program: &Program, place: ServerPlace) -> Option<(&Proxy, &Server)> {
+    Some((program.proxies.get(place.proxy)?, program.server_at(place)?))
 }
 
 /// Restores the FQDN, ports and check targets of a server.
 pub fn direct(shared: &Process, saved: &SavedServer) {
     let generation = shared.generation();
-    let Some((_, server)) = found(&generation.program, saved.place) else { return };
+    let Some((_, server)) = lookup(&generation.program, saved.place) else { return };
     let changes = &saved.changes;
     if let Some(port) = changes.port {
         let now = shared.outgoing.address(server).into_owned();
@@ -154,7 +155,7 @@ impl<'p> Owners<'p> {
 }
 
 /// Restores counters. They are added to the first worker's cells, which are not in use yet.
-pub fn preset(shared: &Process, kept: &[Kept], now: Moment) {
+pub fn preset(shared: &Process, kept: &[CounterLine], now: Moment) {
     let generation = shared.generation();
     let owners = Owners::of(&generation.program);
     let Some(first) = shared.counters.workers.first() else { return };

@@ -10,11 +10,8 @@ use crate::{dashboard, haterm, page, prometheus};
 /// constructor.
 pub fn built_in() -> Services {
     let mut services = Services::default();
-    services.register_shown(
-        (prometheus::NAME, prometheus::SHOWN),
-        true,
-        Arc::new(|session, _| prometheus::start(session)),
-    );
+    let scrape = Arc::new(|session: &_, _: &_| prometheus::start(session));
+    services.register_shown(prometheus::NAME, prometheus::SHOWN, true, scrape);
     services.register(haterm::NAME, true, Arc::new(haterm::start));
     services.set_page(Arc::new(|session, request, target| {
         dashboard::start(session, request, target).unwrap_or_else(|| page::start(session, request))

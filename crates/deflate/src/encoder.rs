@@ -20,7 +20,7 @@ enum Phase {
 
 /// The output after a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Then {
+enum BlockEnd {
     Nothing,
     /// A flush marker: an empty stored block, which aligns the output to whole bytes.
     Mark,
@@ -42,7 +42,7 @@ pub struct Encoder {
     /// Number of bytes of the message.
     length: u64,
     phase: Phase,
-    then: Then,
+    then: BlockEnd,
     /// The header of the format has been written.
     begun: bool,
     /// There was input after the last flush marker.
@@ -67,7 +67,7 @@ impl Encoder {
             checksum: Checksum::None,
             length: 0,
             phase: Phase::Idle,
-            then: Then::Nothing,
+            then: BlockEnd::Nothing,
             begun: false,
             unmarked: false,
             ended: false,
@@ -88,7 +88,7 @@ impl Encoder {
             Format::Raw => Checksum::None,
         };
         self.length = 0;
-        (self.phase, self.then) = (Phase::Idle, Then::Nothing);
+        (self.phase, self.then) = (Phase::Idle, BlockEnd::Nothing);
         (self.begun, self.unmarked, self.ended) = (false, false, false);
     }
 
@@ -105,9 +105,9 @@ impl Encoder {
             taken += self.take(&input[taken..]);
             let flush = if taken == input.len() { flush } else { Flush::Later };
             match flush {
-                Flush::Later if self.window.is_full() => self.close_block(Then::Nothing),
-                Flush::Now if self.unmarked => self.close_block(Then::Mark),
-                Flush::End => self.close_block(Then::End),
+                Flush::Later if self.window.is_full() => self.close_block(BlockEnd::Nothing),
+                Flush::Now if self.unmarked => self.close_block(BlockEnd::Mark),
+                Flush::End => self.close_block(BlockEnd::End),
                 Flush::Later | Flush::Now => break,
             }
         }
@@ -128,14 +128,14 @@ impl Encoder {
     }
 
     /// Selects the type of the block, and begins to write it.
-    fn close_block(&mut self, then: Then) {
+    fn close_block(&mut self, then: BlockEnd) {
         if !self.begun {
             self.begun = true;
             self.write_header();
         }
         let bytes = self.window.block().len();
         self.then = then;
-        let last = then == Then::End;
+        let last = then == BlockEnd::End;
         if bytes == 0 && !last {
             return self.finish_block();
         }
@@ -202,13 +202,13 @@ impl Encoder {
     fn finish_block(&mut self) {
         self.window.finish_block();
         self.phase = Phase::Idle;
-        match std::mem::replace(&mut self.then, Then::Nothing) {
-            Then::Nothing => {}
-            Then::Mark => {
+        match std::mem::replace(&mut self.then, BlockEnd::Nothing) {
+            BlockEnd::Nothing => {}
+            BlockEnd::Mark => {
                 self.unmarked = false;
                 begin_stored(0, false, &mut self.bits, &mut self.staging);
             }
-            Then::End => {
+            BlockEnd::End => {
                 self.ended = true;
                 self.bits.align();
                 self.staging.put(&mut self.bits, 0, 0);

@@ -26,7 +26,7 @@ pub struct Registry {
 
 #[derive(Debug, Default)]
 struct Inner {
-    certificates: BTreeMap<Box<str>, Standing>,
+    certificates: BTreeMap<Box<str>, RenewalState>,
     /// `http-01` key authorizations, by token.
     tokens: BTreeMap<Box<str>, Box<str>>,
     /// Whether an operator has set the record, by certificate and domain.
@@ -50,7 +50,7 @@ pub enum State {
 
 /// Renewal state and schedule of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Standing {
+pub struct RenewalState {
     pub state: State,
     /// Time of the next renewal.
     pub due: Option<WallTime>,
@@ -60,7 +60,7 @@ pub struct Standing {
     paused: Option<Moment>,
 }
 
-impl Standing {
+impl RenewalState {
     /// Returns the remaining delay after failed attempts.
     pub fn paused_until(&self, now: Moment) -> Duration {
         self.paused.map_or(Duration::ZERO, |until| until.saturating_since(now))
@@ -91,7 +91,7 @@ impl Registry {
     }
 
     /// Returns the state of a certificate.
-    pub fn standing(&self, name: &str) -> Standing {
+    pub fn standing(&self, name: &str) -> RenewalState {
         self.lock().certificates.get(name).copied().unwrap_or_default()
     }
 
@@ -187,7 +187,7 @@ impl Registry {
 
     /// Waits until an operator has set the records of these domains.
     pub(crate) async fn records(&self, name: &str, domains: &[Box<str>]) {
-        let awaited = Awaited { registry: self, name, domains };
+        let awaited = AwaitedRecords { registry: self, name, domains };
         self.change(|inner| {
             inner.records.extend(domains.iter().map(|domain| ((name.into(), domain.clone()), false)));
         });
@@ -206,13 +206,13 @@ impl Registry {
 }
 
 /// Removes awaited records when dropped.
-struct Awaited<'a> {
+struct AwaitedRecords<'a> {
     registry: &'a Registry,
     name: &'a str,
     domains: &'a [Box<str>],
 }
 
-impl Drop for Awaited<'_> {
+impl Drop for AwaitedRecords<'_> {
     fn drop(&mut self) {
         let mut inner = self.registry.lock();
         for domain in self.domains {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::WallTime;
-use conn::found::Fault;
+use conn::answer_head_kind::Fault;
 
 /// A rejected head.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,17 +30,17 @@ pub struct Capture {
 
 /// The last captures of each proxy.
 #[derive(Debug, Default)]
-pub struct Captures(Mutex<Kept>);
+pub struct Captures(Mutex<LastCaptures>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct LastCaptures {
     count: u32,
     /// By proxy; true: responses of its servers.
     last: BTreeMap<(usize, bool), Arc<Capture>>,
 }
 
 impl Captures {
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, LastCaptures> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -60,7 +60,8 @@ impl Part {
 pub fn update(
     certificates: &Certificates,
     program: &Program,
-    (name, now): (&str, i64),
+    name: &str,
+    now: i64,
     parts: &[(Part, &str, &[u8])],
 ) -> Result<(), String> {
     let mut held = certificates.lock();

@@ -12,7 +12,7 @@ use tls::trust::{TrustFile, Trusted};
 
 /// State of certificate maintenance: ACME and OCSP.
 #[derive(Debug, Default)]
-pub struct Upkeep {
+pub struct Maintenance {
     /// Certificates obtained by ACME.
     pub acme: crate::acme_state::Registry,
     /// OCSP responses that are kept up to date.
@@ -21,11 +21,11 @@ pub struct Upkeep {
 
 /// Certificates of the process, apart from those of its programs.
 #[derive(Debug, Default)]
-pub struct Certificates(Mutex<Held>);
+pub struct Certificates(Mutex<CertificateState>);
 
 /// The data under the lock of [`Certificates`].
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct CertificateState {
     /// Uncommitted change of a certificate (`set ssl cert`).
     pub change: Option<Draft>,
     /// Certificates that a `crt-store` loads, that were added, or that were used before, by name; `None`: `new ssl cert` without
@@ -39,7 +39,7 @@ pub struct Held {
     pub kept_trust: BTreeMap<String, Trusted>,
 }
 
-impl Held {
+impl CertificateState {
     /// Returns the certificate of that name: the one in use, else a kept one.
     pub fn find(&self, program: &Program, name: &str) -> Option<Arc<Certificate>> {
         used(program).remove(name).or_else(|| self.kept.get(name)?.clone())
@@ -74,11 +74,11 @@ impl Certificates {
     /// Returns the certificates that a first configuration loads without using them.
     pub fn of(program: &Program) -> Self {
         let kept = program.tls.stored.iter().map(|one| (one.name.to_string(), Some(Arc::clone(one))));
-        Self(Mutex::new(Held { kept: kept.collect(), ..Held::default() }))
+        Self(Mutex::new(CertificateState { kept: kept.collect(), ..CertificateState::default() }))
     }
 
     /// Locks the data; hold the guard for one operation only.
-    pub fn lock(&self) -> MutexGuard<'_, Held> {
+    pub fn lock(&self) -> MutexGuard<'_, CertificateState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -148,7 +148,8 @@ pub fn used_trust(program: &Program) -> BTreeMap<String, Trusted> {
 /// everywhere.
 fn exchange<T>(
     program: &Program,
-    (next, former): (&T, Option<&T>),
+    next: &T,
+    former: Option<&T>,
     server: impl Fn(&tls::Server, &T) -> Result<usize, String>,
     client: impl Fn(&tls::Client, &T) -> Result<bool, String>,
 ) -> Result<usize, String> {
@@ -176,7 +177,7 @@ fn exchange<T>(
 /// A place rejects the certificate; none uses it.
 fn replace(program: &Program, certificate: &Arc<Certificate>) -> Result<usize, String> {
     let former = used(program).remove(&*certificate.name);
-    exchange(program, (certificate, former.as_ref()), tls::Server::replace, tls::Client::replace)
+    exchange(program, certificate, former.as_ref(), tls::Server::replace, tls::Client::replace)
 }
 
 /// Replaces the content of a CA or CRL file wherever a program uses it. Returns the number of places.
@@ -186,5 +187,5 @@ fn replace(program: &Program, certificate: &Arc<Certificate>) -> Result<usize, S
 pub fn replace_trust(program: &Program, file: &TrustFile) -> Result<usize, String> {
     let former = used_trust(program).remove(&*file.name);
     let former = former.map(|content| TrustFile { name: file.name.clone(), content });
-    exchange(program, (file, former.as_ref()), tls::Server::replace_trust, tls::Client::replace_trust)
+    exchange(program, file, former.as_ref(), tls::Server::replace_trust, tls::Client::replace_trust)
 }

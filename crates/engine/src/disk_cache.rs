@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use base::Moment;
-use live::cache::{Cache, Leaving, Place};
+use live::cache::{Cache, PendingWrites, Place};
 
 /// Maximum number of queued jobs for a file.
 const WAITING: usize = 64;
@@ -113,9 +113,9 @@ impl Disk {
         }
     }
 
-    fn write_all(&self, cache: &Cache, leaving: Leaving, now: Moment) {
+    fn write_all(&self, cache: &Cache, leaving: PendingWrites, now: Moment) {
         for (number, key, object) in &leaving.list {
-            let Some((record, place)) = cache.record((*number, key), object, now) else { continue };
+            let Some((record, place)) = cache.record(*number, key, object, now) else { continue };
             if self.store.write(&record, place.offset).is_ok() {
                 cache.written(key, place);
             }

@@ -86,7 +86,7 @@ async fn export(worker: Rc<Worker>, channel: Arc<Channel>) {
                 break;
             }
             let outcome = send(&worker, &channel, &items).await;
-            settle(&worker, &channel, items.len() as u64, outcome, &mut told);
+            count_outcome(&worker, &channel, items.len() as u64, outcome, &mut told);
             channel.underway.store(0, Ordering::Relaxed);
         }
         tell_dropped(&worker, &channel, &mut told);
@@ -162,7 +162,13 @@ fn retry_after(value: Option<&[u8]>) -> Option<Duration> {
 }
 
 /// Counts the items of a request by its outcome, and logs changes of the collector's state.
-fn settle(worker: &Worker, channel: &Channel, count: u64, outcome: Result<u64, String>, told: &mut ExportLogState) {
+fn count_outcome(
+    worker: &Worker,
+    channel: &Channel,
+    count: u64,
+    outcome: Result<u64, String>,
+    told: &mut ExportLogState,
+) {
     let add = |to: &AtomicU64, count| to.fetch_add(count, Ordering::Relaxed);
     let (url, (signal, items)) = (&channel.plan.url, channel.plan.signal.names());
     match outcome {

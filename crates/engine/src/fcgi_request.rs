@@ -20,14 +20,14 @@ pub(crate) const UNFIT: Failure =
 
 /// Results of an application's rules for a request.
 #[derive(Default)]
-pub struct Prepared {
+pub struct FcgiParameters {
     /// Parameters by name. They replace the values of CGI/1.1.
     pub(crate) parameters: BTreeMap<Box<[u8]>, Vec<u8>>,
     /// Names of fields that are passed although they are hidden by default.
     pub(crate) passed: Vec<Box<[u8]>>,
 }
 
-impl Prepared {
+impl FcgiParameters {
     /// Returns the value that rules have set for a parameter, else `own`.
     pub(crate) fn or<'v>(&'v self, name: &[u8], own: &'v [u8]) -> &'v [u8] {
         self.parameters.get(name).map_or(own, Vec::as_slice)
@@ -62,7 +62,7 @@ impl Prepared {
 /// The request cannot be encoded, or does not fit.
 pub fn write_check(request: &Head, app: &FcgiApp, body: &[u8], out: &mut Buffer) -> Result<(), Failure> {
     let script = Script::of(request, app).ok_or(UNFIT)?;
-    written(out, false, !body.is_empty(), &Prepared::default(), |told| {
+    written(out, false, !body.is_empty(), &FcgiParameters::default(), |told| {
         told.fields(request);
         told.script(request, app, &script);
         told.meta(b"SERVER_NAME", &[request.host().unwrap_or_default()]);
@@ -87,7 +87,7 @@ pub(crate) fn written(
     out: &mut Buffer,
     keep: bool,
     has_body: bool,
-    prepared: &Prepared,
+    prepared: &FcgiParameters,
     tell: impl FnOnce(&mut Parameters<'_, '_>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let before = out.len();
@@ -108,7 +108,7 @@ pub(crate) const QUERY: &[u8] = b"QUERY_STRING";
 
 /// Writer of parameters.
 pub(crate) struct Parameters<'p, 'o> {
-    pub(crate) prepared: &'p Prepared,
+    pub(crate) prepared: &'p FcgiParameters,
     pub(crate) writer: RequestWriter<'o>,
     /// CONTENT_LENGTH was written, or is set by a rule.
     pub(crate) tells_length: bool,
@@ -215,7 +215,7 @@ fn split<'r>(path: Text<'r>, app: &FcgiApp) -> Option<(Text<'r>, Text<'r>)> {
         return None;
     }
     let (mut places, steps) = (Places::default(), Steps::for_text(path.len()));
-    let mut search = regex.search(&mut places, &path, (&steps, true)).ok()?;
+    let mut search = regex.search(&mut places, &path, &steps, true).ok()?;
     if search.next(0).ok()?.is_none() {
         return Some((path, nothing));
     }

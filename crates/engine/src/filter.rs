@@ -26,7 +26,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
-use conn::flow::{Passed, forward};
+use conn::flow::{FilterOutput, forward};
 use expression::sample::Direction;
 use policy::program::Proxy;
 use wire::http::{Fields, Head};
@@ -123,10 +123,10 @@ pub trait Filter: Any {
         input: &mut Buffer,
         output: &mut Buffer,
         ended: bool,
-    ) -> Passed {
+    ) -> FilterOutput {
         let _ = (context, direction, ended);
         forward(input, output, usize::MAX);
-        Passed::Through
+        FilterOutput::Through
     }
 
     /// Processes the trailers of a body; called before [`Filter::body`] is called with the end. Remaining ones are sent.
@@ -157,5 +157,11 @@ pub trait ScriptFilter: Filter {
 /// The filters of a stream, shared by its state, its relays and its rules.
 pub type Filters = Rc<RefCell<Set>>;
 
-/// Index of a proxy, and of a filter in its list.
-pub type RulePosition = (usize, usize);
+/// The position of a filter, as a rule refers to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RulePosition {
+    /// Index of the proxy.
+    pub proxy: usize,
+    /// Index among the proxy's filters.
+    pub index: usize,
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::sockets::Sockets;
 use crate::worker::Process;
-pub use crate::worker::openings::{Frontends, Opening};
+pub use crate::worker::open_frontends::{Frontends, Opening};
 
 /// A socket could not be paused, or another process uses its address now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

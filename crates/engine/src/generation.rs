@@ -54,8 +54,8 @@ impl Generation {
 
     /// Creates a configuration that follows `before`. Pattern lists whose files are unchanged keep their runtime changes.
     pub fn following(program: Arc<Program>, before: &Self) -> Self {
-        let known = (&before.program.lists, &*before.lists);
-        let lists = Arc::new(ListStates::following(&program.lists, known, Key::new(before.key)));
+        let key = Key::new(before.key);
+        let lists = Arc::new(ListStates::following(&program.lists, &before.program.lists, &before.lists, key));
         Self {
             number: before.number.wrapping_add(1),
             channels: telemetry::channels(&program, &before.channels),
@@ -73,7 +73,7 @@ impl Generation {
     /// # Errors
     /// The reason why the map cannot be loaded.
     pub fn add_script_map(&self, map: ScriptMap<'_>, resolver: &mut dyn Resolver) -> Result<Conversion, String> {
-        policy::compile::add_script_map(map, (&self.program, &self.lists), Key::new(self.key), resolver)
+        policy::compile::add_script_map(map, &self.program, &self.lists, Key::new(self.key), resolver)
     }
 
     /// Replaces its log routes.

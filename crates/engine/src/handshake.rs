@@ -1,6 +1,6 @@
 //! Terms of handshakes: expected headers, the limit of TLS connections (`maxsslconn`), errors of TLS. Must never read a byte.
 
-use conn::handshake::{Entrance, Expected};
+use conn::handshake::{Expected, LowerLayers};
 use conn::transport::{Insecure, open_tls_connections};
 use expression::sample::ConnectionError;
 use policy::program::{Bind, ExpectedHeader};
@@ -12,8 +12,8 @@ pub(crate) fn expected(header: ExpectedHeader) -> Expected {
 }
 
 /// Returns the expected headers and TLS settings of an address whose connections are not served as clients.
-pub fn entrance(bind: &Bind) -> Entrance {
-    Entrance { expected: expected(bind.listening.header), tls: bind.tls.clone() }
+pub fn entrance(bind: &Bind) -> LowerLayers {
+    LowerLayers { expected: expected(bind.listening.header), tls: bind.tls.clone() }
 }
 
 /// Whether the number of TLS connections, this one included, exceeds `maxsslconn` (0: unlimited). If two threads start one at the

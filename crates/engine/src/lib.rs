@@ -3,25 +3,27 @@
 
 pub mod acme;
 pub mod acme_state;
-mod adoption;
 pub mod captures;
 pub mod certificate_parts;
 pub mod certificates;
 pub mod check;
+mod configuration_swap;
+mod connection_preamble;
 pub mod count_exchange;
 pub mod decoding;
 pub mod disk_cache;
-mod ending;
+mod end_notice;
 mod export;
 mod fcgi_request;
 pub mod filter;
+pub mod free_slots;
 pub mod frontends;
 pub mod generation;
-mod greeting;
 pub mod handshake;
 pub mod host;
 pub mod http_client;
 pub mod listener;
+mod memory_pressure;
 pub mod ocsp;
 pub mod ocsp_state;
 pub mod orders;
@@ -31,7 +33,7 @@ pub mod probes;
 pub mod protocol;
 mod registry;
 pub mod resolve;
-mod reversing;
+mod reverse_connect;
 pub mod routes;
 pub mod rule_costs;
 pub mod script;
@@ -39,16 +41,14 @@ pub mod service;
 pub mod session;
 pub mod shared_counts;
 mod short_text;
+mod slot_release;
 pub mod sockets;
-mod sparing;
 pub mod stream;
 pub mod stream_state;
 pub mod telemetry;
-pub mod vacancies;
-mod vacating;
 pub mod worker;
 
-pub use adoption::{Addresses, Refusal};
+pub use configuration_swap::{Addresses, Refusal};
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -185,14 +185,14 @@ pub async fn serve(shared: Arc<Process>, listening: Arc<[Listening]>) {
     rt::set_local(Rc::<Worker>::clone(&worker));
     let witness = Rc::clone(&worker);
     rt::set_panic_hook(Rc::new(move |tag| stream::client::conclude_panicked(&witness, tag)));
-    sparing::start(&worker);
+    memory_pressure::start(&worker);
     let accepting = Rc::new(Accepting(Rc::clone(&worker)));
     for (number, place) in listening.iter().enumerate().filter(|(_, place)| place.is_served_by(id)) {
         start_accepting(&accepting, place.clone(), number);
     }
     drop(accepting);
     check::start(&worker);
-    reversing::start(&worker);
+    reverse_connect::start(&worker);
     resolve::start(&worker);
     acme::start(&worker);
     ocsp::start(&worker);

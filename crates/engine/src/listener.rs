@@ -56,13 +56,13 @@ async fn accept_until_stop(worker: &Rc<Worker>, place: &Listening, listener: &mu
                 },
             };
             match listener.try_accept() {
-                Ok(Some(accepted)) => {
+                Ok(Some((socket, peer))) => {
                     if let Some(admission) = admission {
                         admission.confirm();
                     }
                     exhausted = false;
                     taken += 1;
-                    dispatch(worker, place, accepted, slots);
+                    dispatch(worker, place, socket, peer, slots);
                     // Rules on connections run in this task, before the sessions have their own.
                     if rt::slice_is_over() {
                         break;
@@ -74,7 +74,7 @@ async fn accept_until_stop(worker: &Rc<Worker>, place: &Listening, listener: &mu
                     if !std::mem::replace(&mut exhausted, true) {
                         tell_of_exhaustion(worker, place.frontend, &error);
                     }
-                    if !rest(listener).await {
+                    if !pause(listener).await {
                         return;
                     }
                     break;
@@ -123,7 +123,7 @@ const REST: Duration = Duration::from_millis(100);
 
 /// Pauses the listener: established sessions continue, other clients wait in the backlog; polling the socket would keep the
 /// worker busy. Returns false if the listener can no longer be polled.
-async fn rest(listener: &mut Listener) -> bool {
+async fn pause(listener: &mut Listener) -> bool {
     listener.pause();
     rt::sleep(REST).await;
     listener.resume().is_ok()
@@ -172,7 +172,7 @@ fn take_leftovers(worker: &Rc<Worker>, place: &Listening, listener: &mut Listene
             return;
         };
         match listener.try_accept() {
-            Ok(Some(accepted)) => dispatch(worker, place, accepted, slots),
+            Ok(Some((socket, peer))) => dispatch(worker, place, socket, peer, slots),
             Ok(None) | Err(_) => return,
         }
     }
@@ -208,7 +208,7 @@ async fn enter<'a>(
         }
         let entered = loop {
             let Some(entry) = live.enter_or_park(place.frontend, place.bind, key, cx.waker()) else { break None };
-            match live.admit((place.frontend, place.bind), rt::now(), key, cx.waker()) {
+            match live.admit(place.frontend, place.bind, rt::now(), key, cx.waker()) {
                 Ok(admission) => break Some((entry, admission)),
                 // No slot is held while waiting for a rate.
                 Err(next) => {
@@ -246,22 +246,22 @@ fn is_privileged(client: &Address) -> bool {
 }
 
 /// Starts a session on this worker or on a less loaded one.
-fn dispatch(worker: &Rc<Worker>, place: &Listening, accepted: (OwnedSocket, Address), slots: Entry) {
+fn dispatch(worker: &Rc<Worker>, place: &Listening, socket: OwnedSocket, peer: Address, slots: Entry) {
     let generation = worker.generation();
     let global = &generation.program.global;
-    if global.reject_privileged_ports && is_privileged(&accepted.1) {
+    if global.reject_privileged_ports && is_privileged(&peer) {
         return;
     }
     count(&worker.activity.accepted);
     let chosen = worker.process.reserve(worker.id, place.workers.as_deref(), global.multi_queue, rt::random);
     let (frontend, bind) = (place.frontend, place.bind);
     if chosen == worker.id {
-        client::start(worker, &generation.frontend(frontend), bind, accepted, slots);
+        client::start(worker, &generation.frontend(frontend), bind, socket, peer, slots);
     } else {
         let number = generation.number();
         let job = move |worker: &Rc<Worker>| {
             count(&worker.activity.received);
-            client::start(worker, &worker.generation_numbered(number).frontend(frontend), bind, accepted, slots);
+            client::start(worker, &worker.generation_numbered(number).frontend(frontend), bind, socket, peer, slots);
         };
         rt::post(chosen as rt::WorkerId, Box::new(move || crate::on_worker(job)));
     }

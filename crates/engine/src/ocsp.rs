@@ -13,7 +13,7 @@ use config::spec::LogLevel;
 use conn::client::Uri;
 use policy::program::{OcspUpdates, Program};
 use tls::certificate::Certificate;
-use tls::ocsp::{Answer, CertId, Refused, failure, is_signed_by_issuer, request};
+use tls::ocsp::{Answer, CertId, OcspError, failure, is_signed_by_issuer, request};
 
 use crate::certificates::used;
 use crate::http_client::{self, Request};
@@ -38,7 +38,7 @@ const MOST_OF_ONE: usize = 2;
 pub fn start(worker: &Rc<Worker>) {
     let program = Arc::clone(&worker.generation().program);
     let updates = &program.ocsp;
-    let is_wanted = !updates.is_disabled && (updates.is_usual || !kept(&program).is_empty());
+    let is_wanted = !updates.is_disabled && (updates.is_usual || !updated_responses(&program).is_empty());
     if worker.id == 0 && is_wanted && worker.process.upkeep.ocsp.begin() {
         rt::spawn(rt::Class::Normal, rt::NO_TAG, keep(Rc::clone(worker)));
     }
@@ -53,7 +53,7 @@ pub fn look_again(process: &Process) {
 }
 
 /// Returns every response that is kept up to date, with one certificate that it covers.
-pub fn kept(program: &Program) -> BTreeMap<CertId, Arc<Certificate>> {
+pub fn updated_responses(program: &Program) -> BTreeMap<CertId, Arc<Certificate>> {
     let updates = &program.ocsp;
     if updates.is_disabled {
         return BTreeMap::new();
@@ -106,7 +106,7 @@ async fn keep(worker: Rc<Worker>) {
 fn begin_due(worker: &Rc<Worker>, under_way: &mut Vec<Update>) -> Duration {
     let (generation, now) = (worker.generation(), rt::wall());
     let updates = generation.program.ocsp.clone();
-    let kept = kept(&generation.program);
+    let kept = updated_responses(&generation.program);
     drop(generation);
     let mut next = LOOK;
     let mut due = Vec::new();
@@ -168,10 +168,10 @@ pub async fn update(worker: &Rc<Worker>, certificate: &Certificate) -> Result<Ar
     };
     let (outcome, lost) = match ask(worker, certificate, &id, responder).await {
         Ok(answer) => (Ok(answer), None),
-        Err(Lost { failure, line }) => (Err(failure), line),
+        Err(ResponseError { failure, line }) => (Err(failure), line),
     };
     let outcome = outcome.and_then(|answer| match put(&worker.generation().program, &answer) {
-        0 => Err(Outcome::Insertion.with(Refused::OtherCertificate.sentence())),
+        0 => Err(Outcome::Insertion.with(OcspError::OtherCertificate.sentence())),
         _ => Ok(answer),
     });
     let (updates, now) = (worker.generation().program.ocsp.clone(), rt::wall());
@@ -207,13 +207,13 @@ pub async fn update(worker: &Rc<Worker>, certificate: &Certificate) -> Result<Ar
 }
 
 /// Reason for a missing or invalid response.
-struct Lost {
+struct ResponseError {
     failure: Failure,
     /// Line of the HTTP log, if there was no HTTP response.
     line: Option<String>,
 }
 
-impl From<Failure> for Lost {
+impl From<Failure> for ResponseError {
     fn from(failure: Failure) -> Self {
         Self { failure, line: None }
     }
@@ -224,16 +224,16 @@ async fn ask(
     certificate: &Certificate,
     id: &CertId,
     responder: &str,
-) -> Result<Arc<Answer>, Lost> {
+) -> Result<Arc<Answer>, ResponseError> {
     let proxy = worker.generation().program.ocsp.proxy;
-    let request = asked(responder, id).ok_or_else(|| Failure::from(Outcome::Http))?;
+    let request = build_request(responder, id).ok_or_else(|| Failure::from(Outcome::Http))?;
     let request = Request { proxy: proxy.filter(|_| !request.uri.is_secure), ..request };
     let (begun, begun_at) = (rt::now(), rt::wall());
     let answer = http_client::send(worker, &request, LONGEST).await.map_err(|_| {
         let milliseconds = rt::now().saturating_since(begun).as_millis();
         let retries = worker.generation().program.http_client.retries;
         let line = lost_line(&request, date(worker, begun_at), milliseconds, retries);
-        Lost { failure: Outcome::Http.into(), line: Some(line) }
+        ResponseError { failure: Outcome::Http.into(), line: Some(line) }
     })?;
     if answer.head.status() != 200 {
         return Err(Failure::from(Outcome::Http).into());
@@ -241,15 +241,15 @@ async fn ask(
     if !answer.head.first(b"content-type").is_some_and(|kind| kind.eq_ignore_ascii_case(b"application/ocsp-response")) {
         return Err(Failure::from(Outcome::NoAnswer).into());
     }
-    judge(&answer.body, certificate.issuer(), id, rt::wall().seconds).map_err(Into::into)
+    verify_response(&answer.body, certificate.issuer(), id, rt::wall().seconds).map_err(Into::into)
 }
 
 /// Parses and verifies a response. The messages are HAProxy's.
-fn judge(body: &[u8], issuer: Option<&[u8]>, id: &CertId, now: i64) -> Result<Arc<Answer>, Failure> {
+fn verify_response(body: &[u8], issuer: Option<&[u8]>, id: &CertId, now: i64) -> Result<Arc<Answer>, Failure> {
     if let Some((number, name)) = failure(body) {
         return Err(Outcome::Check.with(format!("OCSP response not successful ({number}: {name})")));
     }
-    if matches!(Answer::parse(body), Err(Refused::Unreadable | Refused::NotBasic | Refused::NotSuccessful)) {
+    if matches!(Answer::parse(body), Err(OcspError::Unreadable | OcspError::NotBasic | OcspError::NotSuccessful)) {
         return Err(Outcome::Check.with("d2i_OCSP_RESPONSE() failed".to_owned()));
     }
     if !issuer.is_some_and(|issuer| is_signed_by_issuer(body, issuer, now)) {
@@ -257,7 +257,7 @@ fn judge(body: &[u8], issuer: Option<&[u8]>, id: &CertId, now: i64) -> Result<Ar
     }
     let answer = Answer::read(body, id, now).map_err(|why| {
         let sentence = match why {
-            Refused::OtherCertificate => {
+            OcspError::OtherCertificate => {
                 "OCSP single response: Certificate ID does not match any certificate or issuer"
             }
             _ => &why.sentence(),
@@ -287,7 +287,7 @@ fn lost_line(request: &Request, date: String, milliseconds: u128, retries: u32) 
 
 /// Builds the request: in the path of a GET if it is short, so that caches can serve it, else as the body of a POST (RFC 6960,
 /// appendix A.1).
-fn asked(responder: &str, id: &CertId) -> Option<Request> {
+fn build_request(responder: &str, id: &CertId) -> Option<Request> {
     use base64ct::{Base64, Encoding as _};
     let bytes = request(id);
     let letters = Base64::encode_string(&bytes);
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn what_is_wrong_with_an_answer_is_told() {
         let id = CertId { issuer_name: [1; 20], issuer_key: [2; 20], serial: [3].into() };
-        let told = |body: &[u8]| judge(body, Some(b"x"), &id, 0).unwrap_err().to_string();
+        let told = |body: &[u8]| verify_response(body, Some(b"x"), &id, 0).unwrap_err().to_string();
         assert_eq!(told(b"garbage"), "OCSP response check failure (d2i_OCSP_RESPONSE() failed)");
         let refusal = b"\x30\x03\x0a\x01\x06";
         assert_eq!(told(refusal), "OCSP response check failure (OCSP response not successful (6: unauthorized))");
@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(told(good), "OCSP response check failure (OCSP_basic_verify() failed)");
         let ca = tls::pem::certificates(include_bytes!("../../tls/tests/ocsp/ca.pem")).unwrap();
         let now = Answer::parse(good).unwrap().this_update;
-        let other = judge(good, Some(&ca[0]), &id, now).unwrap_err();
+        let other = verify_response(good, Some(&ca[0]), &id, now).unwrap_err();
         let sentence = "OCSP single response: Certificate ID does not match any certificate or issuer";
         assert_eq!(other.to_string(), format!("Error during insertion ({sentence})"));
         assert_eq!(other.outcome.number(), 5);
@@ -367,7 +367,7 @@ mod tests {
     #[test]
     fn requests_without_an_answer_are_logged() {
         let id = CertId { issuer_name: [1; 20], issuer_key: [2; 20], serial: [3].into() };
-        let request = asked("http://127.0.0.1:1", &id).unwrap();
+        let request = build_request("http://127.0.0.1:1", &id).unwrap();
         let line = lost_line(&request, "24/Nov/2026:18:13:42.693".to_owned(), 3006, 3);
         let begin = "-:- [24/Nov/2026:18:13:42.693] <OCSP-UPDATE> -/- 0/0/-1/-1/3006 503 0 - - SC-- 0/0/0/0/3 0/0 {} \"GET \
                      http://127.0.0.1:1/ME";
@@ -377,10 +377,10 @@ mod tests {
     #[test]
     fn short_requests_go_into_the_path() {
         let id = CertId { issuer_name: [0xff; 20], issuer_key: [0xfb; 20], serial: [3].into() };
-        let request = asked("http://ocsp.example/a/", &id).unwrap();
+        let request = build_request("http://ocsp.example/a/", &id).unwrap();
         assert_eq!((request.method.as_str(), request.body), ("GET", None));
         assert!(request.uri.target.starts_with("/a/ME"), "{}", request.uri.target);
         assert!(!request.uri.target[3..].contains(['/', '+', '=']), "{}", request.uri.target);
-        assert!(asked("ftp://x/", &id).is_none());
+        assert!(build_request("ftp://x/", &id).is_none());
     }
 }

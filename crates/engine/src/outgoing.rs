@@ -16,7 +16,7 @@ use rt::net::{Address, ConnectOptions, KeepAlive};
 /// Connection properties by serial number of the server.
 #[derive(Debug)]
 pub struct Outgoing {
-    ways: AppendOnlyVec<Way>,
+    ways: AppendOnlyVec<ServerRoute>,
     /// The routes that were made last.
     recent: Mutex<Recent>,
     /// Network namespaces that clients can be in, by name.
@@ -25,9 +25,9 @@ pub struct Outgoing {
 
 /// Connection options and address of a server.
 #[derive(Debug, Default)]
-struct Way {
+struct ServerRoute {
     route: Arc<Route>,
-    moved: Moved,
+    moved: ChangedAddress,
 }
 
 /// Routes that other servers with the same parameters have as well.
@@ -69,13 +69,13 @@ impl Recent {
 
 /// Address of a server that was changed at run time.
 #[derive(Debug, Default)]
-struct Moved {
+struct ChangedAddress {
     /// Avoids the lock for servers that never moved.
     is_set: AtomicBool,
     address: Mutex<Option<ServerAddress>>,
 }
 
-impl Moved {
+impl ChangedAddress {
     fn address(&self) -> Option<ServerAddress> {
         if !self.is_set.load(Ordering::Acquire) {
             return None;
@@ -103,7 +103,7 @@ pub struct Route {
 impl Outgoing {
     /// Creates the properties for all servers of a program.
     pub fn new(program: &Program) -> Self {
-        let mut ways: Vec<Way> = (0..program.servers).map(|_| Way::default()).collect();
+        let mut ways: Vec<ServerRoute> = (0..program.servers).map(|_| ServerRoute::default()).collect();
         let mut recent = Recent::default();
         for proxy in &program.proxies {
             for server in proxy.servers() {
@@ -120,7 +120,7 @@ impl Outgoing {
     /// Adds a server, whose serial number has to be the next one. Returns false otherwise.
     pub fn add(&self, proxy: &Proxy, server: &Server, global: &Global) -> bool {
         let route = self.recent.lock().unwrap_or_else(PoisonError::into_inner).route(proxy, server, global);
-        self.ways.push(|_| Way { route, moved: Moved::default() }) == Ok(server.serial)
+        self.ways.push(|_| ServerRoute { route, moved: ChangedAddress::default() }) == Ok(server.serial)
     }
 
     /// Whether clients can be in another namespace than the process.

@@ -11,14 +11,14 @@ use policy::program::{PeersPlan, Program};
 /// State of the exchange with peers.
 #[derive(Debug, Default)]
 pub struct Exchange {
-    parties: Box<[Party]>,
+    parties: Box<[PeersState]>,
     /// A predecessor process may connect and teach its entries.
     succeeds: AtomicBool,
 }
 
 /// A section that listens and connects.
 #[derive(Debug)]
-pub struct Party {
+pub struct PeersState {
     /// Its configuration.
     pub plan: PeersPlan,
     /// Its state, once its worker has started it.
@@ -29,7 +29,7 @@ impl Exchange {
     /// Creates the state of a program's sections, without connections.
     pub fn new(program: &Program, live: &Live) -> Self {
         let parties = PeersPlan::of(program, &live.tables).into_iter();
-        let parties = parties.map(|plan| Party { plan, section: Mutex::new(None) });
+        let parties = parties.map(|plan| PeersState { plan, section: Mutex::new(None) });
         Self { parties: parties.collect(), succeeds: AtomicBool::new(false) }
     }
 
@@ -45,7 +45,7 @@ impl Exchange {
     }
 
     /// Returns the sections that listen and connect.
-    pub fn parties(&self) -> &[Party] {
+    pub fn parties(&self) -> &[PeersState] {
         &self.parties
     }
 
@@ -57,13 +57,13 @@ impl Exchange {
 
     /// Returns the number of peers that are connected and identified.
     pub fn connected(&self) -> u64 {
-        let status = |party: &Party| party.lock().as_ref().map(Section::status);
+        let status = |party: &PeersState| party.lock().as_ref().map(Section::status);
         let sections = self.parties.iter().filter_map(status);
         sections.map(|section| section.peers.iter().filter(|peer| peer.running).count() as u64).sum()
     }
 }
 
-impl Party {
+impl PeersState {
     /// Locks the section for one operation; `None` inside: its worker has not started it.
     pub fn lock(&self) -> MutexGuard<'_, Option<Section>> {
         self.section.lock().unwrap_or_else(PoisonError::into_inner)

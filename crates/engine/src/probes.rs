@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use base::moment::{WallTime, ZoneName};
 use expression::record::Record;
-use expression::sample::{Counted, Probes, ProcessFacts, Sink, Transport, UsageOf, Value};
+use expression::sample::{CounterSource, Probes, ProcessFacts, Sink, Transport, UsageOf, Value};
 
 use crate::worker::Worker;
 
@@ -105,7 +105,7 @@ impl Probes for ProcessProbes<'_> {
         self.worker.process.host.variable(name)
     }
 
-    fn counters(&self) -> Option<&dyn Counted> {
+    fn counters(&self) -> Option<&dyn CounterSource> {
         Some(&self.worker.process.counters)
     }
 }

@@ -51,7 +51,7 @@ pub type ActionFactory = Arc<dyn Fn(Arc<[Box<str>]>) -> Box<dyn Action> + Send +
 
 /// Access to the state of the stream.
 #[derive(Clone, Copy)]
-pub(crate) enum Held<'a> {
+pub(crate) enum StateAccess<'a> {
     /// Shared state, which includes the response's head.
     Shared(&'a SharedStreamState),
     /// A borrowed state; the head of the response that is about to be sent is borrowed separately.
@@ -61,7 +61,7 @@ pub(crate) enum Held<'a> {
 /// Access to a stream, passed to an action for one call.
 pub struct StreamAccess<'a> {
     pub(crate) session: &'a Session,
-    pub(crate) held: Held<'a>,
+    pub(crate) held: StateAccess<'a>,
     pub(crate) direction: Direction,
     pub(crate) behind: BufferedBody<'a>,
     pub(crate) bytes: Option<Bytes<'a>>,

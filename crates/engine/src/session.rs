@@ -1,7 +1,7 @@
 //! A client's connection, from its accept to its end. Owns the state that is shared by all of its streams; an idle session holds
 //! no buffer. Must never look into a message.
 
-pub(crate) mod attached;
+pub(crate) mod attached_server;
 mod ends;
 pub(crate) mod private_links;
 pub mod task;
@@ -25,11 +25,11 @@ use rt::net::SocketQuery;
 use tls::HandshakeInfo;
 use wire::proxy_protocol::Header;
 
-use crate::ending::Guard;
+use crate::end_notice::Guard;
 use crate::generation::{FrontendHandle, Generation};
 use crate::routes::LogRoute;
 use crate::worker::Worker;
-use attached::Attached;
+use attached_server::AttachedServer;
 use private_links::PrivateLinks;
 
 /// Nanoseconds since the UNIX epoch, to the year 2554; 0 before the epoch.
@@ -53,7 +53,7 @@ pub(crate) struct SessionExtras {
     /// Set if we have opened its connection (reverse HTTP): notifies the task that maintains the connection when it ends.
     pub(crate) reversed: OnceCell<Guard>,
     /// Server to which rules have assigned its connection.
-    attached: Cell<Option<Attached>>,
+    attached: Cell<Option<AttachedServer>>,
     /// Server connections that only this session may use.
     private: RefCell<PrivateLinks>,
     /// State of its protocol.
@@ -289,12 +289,12 @@ impl Session {
     }
 
     /// Assigns its connection to a server, by a rule (reverse HTTP).
-    pub(crate) fn attach(&self, attached: Attached) {
+    pub(crate) fn attach(&self, attached: AttachedServer) {
         self.rare.get_or_init(Box::default).attached.set(Some(attached));
     }
 
     /// Takes the server to which rules have assigned its connection.
-    pub(crate) fn take_attached(&self) -> Option<Attached> {
+    pub(crate) fn take_attached(&self) -> Option<AttachedServer> {
         self.rare.get().and_then(|rare| rare.attached.take())
     }
 

@@ -5,14 +5,14 @@ mod accounting;
 mod answer;
 mod attempts;
 pub mod cache_use;
+pub mod evaluation_cost;
 pub mod failure;
 pub mod instrumentation;
-pub mod kernel;
 mod outcome;
 mod request;
 mod route;
 mod rules;
-pub mod spent;
+pub mod socket_handle;
 pub mod trace;
 
 use std::any::Any;

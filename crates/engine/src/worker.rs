@@ -4,16 +4,16 @@
 pub(crate) mod agents;
 pub(crate) mod arrivals;
 pub(crate) mod attachments;
+pub(crate) mod connection_waiter;
 mod lifecycle;
 mod listeners;
 mod loads;
-pub mod openings;
-pub(crate) mod presence;
+pub mod open_frontends;
 mod recycled;
+pub(crate) mod reverse_connections;
 mod stopping;
 mod tasks;
 pub(crate) mod tracing;
-pub(crate) mod waiting;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -60,7 +60,7 @@ use attachments::Attachments;
 use lifecycle::Lifecycle;
 use listeners::Listeners;
 use loads::Loads;
-use openings::{Frontends, Opening};
+use open_frontends::{Frontends, Opening};
 
 /// State that all workers share, independent of configurations.
 pub struct Process {
@@ -85,7 +85,7 @@ pub struct Process {
     /// Event callback for scripts.
     pub events: crate::service::events::Events,
     /// ACME certificates, and OCSP responses.
-    pub upkeep: crate::certificates::Upkeep,
+    pub upkeep: crate::certificates::Maintenance,
     /// Services inside the process, by the number that the program refers to.
     pub services: Services,
     /// Data of the program that runs the engine, for the runtime API.
@@ -139,7 +139,7 @@ impl Process {
             log_targets,
             pool,
             events: crate::service::events::Events::default(),
-            upkeep: crate::certificates::Upkeep::default(),
+            upkeep: crate::certificates::Maintenance::default(),
             services: Services::default(),
             host: Host::default(),
             attachments: Attachments::default(),

@@ -25,12 +25,12 @@ pub struct Slot {
 
 /// A captured text; its memory is reused.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Kept {
+pub struct CapturedText {
     bytes: Vec<u8>,
     is_set: bool,
 }
 
-impl Kept {
+impl CapturedText {
     fn set(&mut self, bytes: &[u8], length: usize) {
         self.bytes.clear();
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(length)]);
@@ -54,12 +54,12 @@ pub type Line = (Box<[u8]>, Box<[u8]>);
 /// The captures of one request and its response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Captures {
-    pub request: Vec<Kept>,
-    pub response: Vec<Kept>,
+    pub request: Vec<CapturedText>,
+    pub response: Vec<CapturedText>,
     /// The request's cookie, `name=value`.
-    pub cookie: Kept,
+    pub cookie: CapturedText,
     /// The response's cookie, `name=value`.
-    pub set_cookie: Kept,
+    pub set_cookie: CapturedText,
     /// Method and target as received, if rules have changed them.
     pub line: Option<Line>,
 }
@@ -67,7 +67,7 @@ pub struct Captures {
 impl Captures {
     /// Removes all captures and keeps the capacity.
     pub fn clear(&mut self) {
-        self.request.iter_mut().chain(&mut self.response).for_each(Kept::clear);
+        self.request.iter_mut().chain(&mut self.response).for_each(CapturedText::clear);
         self.cookie.clear();
         self.set_cookie.clear();
         self.line = None;
@@ -98,18 +98,18 @@ impl Captures {
         let (slots, kept) =
             if of_request { (&plan.request, &mut self.request) } else { (&plan.response, &mut self.response) };
         if let Some(slot) = slots.get(index) {
-            kept.resize_with(slots.len().max(kept.len()), Kept::default);
+            kept.resize_with(slots.len().max(kept.len()), CapturedText::default);
             kept[index].set(text, slot.length);
         }
     }
 }
 
 /// Captures the last field of each slot's name.
-fn fill(slots: &[Slot], kept: &mut Vec<Kept>, head: &Head) {
+fn fill(slots: &[Slot], kept: &mut Vec<CapturedText>, head: &Head) {
     if slots.is_empty() {
         return;
     }
-    kept.resize_with(slots.len(), Kept::default);
+    kept.resize_with(slots.len(), CapturedText::default);
     for (slot, kept) in slots.iter().zip(kept) {
         let Some(name) = slot.field.as_deref() else { continue };
         if let Some((_, value)) = head.fields().filter(|(known, _)| known.eq_ignore_ascii_case(name)).last() {
@@ -152,7 +152,7 @@ mod tests {
         captures.set(&plan, true, 1, b"rule");
         captures.set(&plan, true, 7, b"nowhere");
         captures.set(&plan, false, 0, b"nowhere");
-        let found: Vec<Option<&[u8]>> = captures.request.iter().map(Kept::get).collect();
+        let found: Vec<Option<&[u8]>> = captures.request.iter().map(CapturedText::get).collect();
         assert_eq!(found, [Some(&b"234"[..]), Some(b"ru"), None]);
         captures.clear();
         assert!(captures.request.iter().all(|kept| kept.get().is_none()));

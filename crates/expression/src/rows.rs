@@ -91,9 +91,9 @@ impl std::error::Error for Unregistered {}
 const MOST_REGISTERED: usize = 4_096;
 
 /// Rows of a kind registered at the start of the process.
-pub struct Registered<R: Row>(BTreeMap<Box<str>, Arc<R>>);
+pub struct RowRegistry<R: Row>(BTreeMap<Box<str>, Arc<R>>);
 
-impl<R: Row> Registered<R> {
+impl<R: Row> RowRegistry<R> {
     /// Creates an empty registry.
     pub const fn none() -> Self {
         Self(BTreeMap::new())
@@ -111,7 +111,7 @@ impl<R: Row> Registered<R> {
     /// Registers a row whose name may be used by other rows: `key` distinguishes them.
     ///
     /// # Errors
-    /// As for [`Registered::add`].
+    /// As for [`RowRegistry::add`].
     pub fn add_apart(
         &mut self,
         row: R,
@@ -149,27 +149,27 @@ impl<R: Row> Registered<R> {
     }
 }
 
-impl<R: Row> Clone for Registered<R> {
+impl<R: Row> Clone for RowRegistry<R> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<R: Row> Default for Registered<R> {
+impl<R: Row> Default for RowRegistry<R> {
     fn default() -> Self {
         Self::none()
     }
 }
 
 /// Compares rows by identity, not by function.
-impl<R: Row> PartialEq for Registered<R> {
+impl<R: Row> PartialEq for RowRegistry<R> {
     fn eq(&self, other: &Self) -> bool {
         self.0.len() == other.0.len()
             && self.0.values().zip(other.0.values()).all(|(one, other)| Arc::ptr_eq(one, other))
     }
 }
 
-impl<R: Row> fmt::Debug for Registered<R> {
+impl<R: Row> fmt::Debug for RowRegistry<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.names()).finish()
     }

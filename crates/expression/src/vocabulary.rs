@@ -3,7 +3,7 @@
 
 use crate::convert::Converter;
 use crate::fetch::Fetch;
-use crate::rows::{Registered, RowRef, Rows, Unregistered};
+use crate::rows::{RowRef, RowRegistry, Rows, Unregistered};
 
 /// Built-in rows.
 pub struct Tables {
@@ -16,8 +16,8 @@ pub struct Tables {
 #[derive(Debug, Clone)]
 pub struct Vocabulary {
     tables: &'static Tables,
-    fetches: Registered<Fetch>,
-    converters: Registered<Converter>,
+    fetches: RowRegistry<Fetch>,
+    converters: RowRegistry<Converter>,
 }
 
 impl std::fmt::Debug for Tables {
@@ -35,7 +35,7 @@ impl PartialEq for Vocabulary {
 impl Vocabulary {
     /// Creates a vocabulary of these tables only.
     pub const fn new(tables: &'static Tables) -> Self {
-        Self { tables, fetches: Registered::none(), converters: Registered::none() }
+        Self { tables, fetches: RowRegistry::none(), converters: RowRegistry::none() }
     }
 
     /// Registers a fetch.

@@ -38,7 +38,7 @@ fn verdicts_are_those_of_pcre2() {
             assert_eq!(verdict, Ok(expected.is_some()), "line {line}: {pattern} {}", text.escape_ascii());
             let (mut places, steps) = (Places::default(), Steps::for_text(text.len()));
             let found =
-                regex.search(&mut places, &text, (&steps, compared % 2 == 0)).and_then(|mut search| search.next(0));
+                regex.search(&mut places, &text, &steps, compared % 2 == 0).and_then(|mut search| search.next(0));
             if let Ok(found) = found {
                 assert_eq!(found, expected, "line {line}: {pattern} {}", text.escape_ascii());
             }

@@ -15,12 +15,12 @@ pub fn run(data: &[u8]) {
     assert_eq!(whole, pieces);
     let model = read(input);
     match whole {
-        Ok(Found { payload, end: Some((consumed, _)) }) => {
+        Ok(DecodedBody { payload, end: Some((consumed, _)) }) => {
             let (read, trailers) = model.expect("the body ends");
             assert_eq!(payload, read);
             assert!(consumed > trailers && consumed <= input.len());
         }
-        Ok(Found { payload, end: None }) => {
+        Ok(DecodedBody { payload, end: None }) => {
             // The chunks may be complete and the trailers not.
             if let Some((read, _)) = model {
                 assert_eq!(payload, read);
@@ -42,13 +42,13 @@ pub fn run(data: &[u8]) {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Found {
+struct DecodedBody {
     payload: Vec<u8>,
     /// Number of bytes consumed, and the trailers.
     end: Option<(usize, Vec<u8>)>,
 }
 
-fn decode(input: &[u8], step: usize) -> Result<Found, Violation> {
+fn decode(input: &[u8], step: usize) -> Result<DecodedBody, Violation> {
     let mut decoder = ChunkDecoder::new();
     let mut trailers = Fields::new();
     let mut payload = Vec::new();
@@ -66,11 +66,11 @@ fn decode(input: &[u8], step: usize) -> Result<Found, Violation> {
         if decoded.state == ChunkState::End {
             let mut text = Vec::new();
             encode_trailers(&trailers, &mut text).expect("a vector has room");
-            return Ok(Found { payload, end: Some((used, text)) });
+            return Ok(DecodedBody { payload, end: Some((used, text)) });
         }
         assert_eq!(decoded.consumed, piece.len());
     }
-    Ok(Found { payload, end: None })
+    Ok(DecodedBody { payload, end: None })
 }
 
 /// Returns the payload, and the start of the trailers; `None` if the chunks are malformed or incomplete.

@@ -1,13 +1,13 @@
 //! A TLS ClientHello: for any input, the parts found are within it, and the result for a complete ClientHello does not
 //! depend on the bytes after it, nor on its split into records.
 
-use wire::client_hello::{Found, Hello, Message, extension, message, sslv2, version};
+use wire::client_hello::{Recognition, Hello, Message, extension, message, sslv2, version};
 
 /// Returns the bytes of the first message.
 fn whole(data: &[u8]) -> Option<Vec<u8>> {
     match message(data) {
-        Found::Whole(Message::Contiguous(message)) => Some(message.to_vec()),
-        Found::Whole(Message::Fragmented(fragments)) => {
+        Recognition::Whole(Message::Contiguous(message)) => Some(message.to_vec()),
+        Recognition::Whole(Message::Fragmented(fragments)) => {
             let message = fragments.pieces().collect::<Vec<_>>().concat();
             assert_eq!(message.len(), fragments.length());
             Some(message)

@@ -3,19 +3,19 @@
 
 
 use config::spec::{CookieMode, CookieSpec};
-use live::persistence::{Answering, Cookie, Found, Lookup, Presented};
+use live::persistence::{Answering, Cookie, CookieServer, Lookup, RequestCookieState};
 use wire::http::{Head, Method};
 
 /// Server 0 is `a`, server 1 is `b`; that of `d` is down.
 struct Servers;
 
 impl Lookup for Servers {
-    fn find(&self, value: &[u8]) -> Found {
+    fn find(&self, value: &[u8]) -> CookieServer {
         match value {
-            b"a" => Found::Server(0),
-            b"b" => Found::Server(1),
-            b"d" => Found::Down,
-            _ => Found::Unknown,
+            b"a" => CookieServer::Server(0),
+            b"b" => CookieServer::Server(1),
+            b"d" => CookieServer::Down,
+            _ => CookieServer::Unknown,
         }
     }
 
@@ -61,7 +61,7 @@ pub fn run(data: &[u8]) {
     assert!(state.server.is_none_or(|server| server < 2));
     if cookie.indirect && cookie.mode == Some(CookieMode::Insert) {
         let again = cookie.read(&mut request, now, false, &Servers);
-        assert!(again.presented == Presented::None, "{request:?}");
+        assert!(again.presented == RequestCookieState::None, "{request:?}");
     }
     let before = set_cookies(&answer);
     let method = if flags >> 7 == 1 { Method::Post } else { Method::Get };

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use base::buffer::Buffer;
 use conn::flow::{ByteSink, ByteSource};
-use conn::h1::Received;
+use conn::h1::ReadResult;
 use conn::h2::{Machine, Request, Stream, Terms};
 use wire::h1::{Edits, HeadLimits, Scan};
 use wire::h2::{FrameHeader, HEADER_LENGTH, Kind, MAX_FRAME_SIZE, PREFACE, encode_request, encode_response, flag};
@@ -102,7 +102,7 @@ fn read(source: &mut impl ByteSource) {
 fn answer(stream: &mut Stream) {
     // A request is answered once.
     let taken = stream.take_head(&HeadLimits::default(), &mut Scan::default(), &mut Head::new());
-    if !matches!(taken, Received::Head { .. } | Received::Invalid { .. }) {
+    if !matches!(taken, ReadResult::Head { .. } | ReadResult::Invalid { .. }) {
         return;
     }
     let (mut head, mut out, mut body) = (Head::new(), Buffer::with_capacity(1000), Buffer::with_capacity(3000));
@@ -127,7 +127,7 @@ fn receive(request: &mut Request) {
 
 /// The state of one stream's output.
 #[derive(Default)]
-struct Sent {
+struct StreamOutput {
     ended: bool,
     reset: bool,
 }
@@ -135,7 +135,7 @@ struct Sent {
 /// Checks the frames of the output.
 fn check(is_server: bool, bytes: &[u8]) {
     let mut rest = if is_server { bytes } else { bytes.strip_prefix(PREFACE).expect("the preface comes first") };
-    let mut streams: HashMap<u32, Sent> = HashMap::new();
+    let mut streams: HashMap<u32, StreamOutput> = HashMap::new();
     while let Some(header) = FrameHeader::parse(rest) {
         assert!(header.length <= MAX_FRAME_SIZE && header.kind != Kind::Unknown);
         rest = rest.get(HEADER_LENGTH + header.length..).expect("frames are whole");

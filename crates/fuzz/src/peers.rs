@@ -4,7 +4,7 @@
 use base::moment::Moment;
 use config::span::Span;
 use config::spec::{DataKind, ServerKeySpec, StoreSpec, TableKeySpec, TableSpec};
-use live::peers::{Heard, Remote, Section, Setting, Shared};
+use live::peers::{ReceiveResult, Remote, Section, Setting, Shared};
 use live::table::Table;
 use expression::pattern::Key;
 use live::table::StickTable;
@@ -92,11 +92,11 @@ fn converse(data: &[u8]) {
     let (mut at, half) = (0, data.len() / 2);
     for end in [half, data.len()] {
         match section.hear(ticket, &data[at..end], now) {
-            Heard::Taken(taken) => {
+            ReceiveResult::Taken(taken) => {
                 assert!(taken <= end - at);
                 at += taken;
             }
-            Heard::End(_) => break,
+            ReceiveResult::End(_) => break,
         }
         let _ = section.say(ticket, &mut out, now, 16_384);
     }

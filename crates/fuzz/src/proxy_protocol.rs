@@ -4,7 +4,7 @@
 //! The first byte selects the maximum header length.
 
 
-use wire::proxy_protocol::{Decoded, FIXED_V2, LONGEST_V1, Version, decode};
+use wire::proxy_protocol::{ParsedHeader, FIXED_V2, LONGEST_V1, Version, decode};
 
 /// Runs on one input; panics if a property is violated.
 pub fn run(data: &[u8]) {
@@ -12,11 +12,11 @@ pub fn run(data: &[u8]) {
     let most = FIXED_V2 + usize::from(*most) * 8;
     let whole = decode(input, most);
     // Fed byte by byte, the first result is the final one.
-    let pieces = (0..=input.len()).map(|end| decode(&input[..end], most)).find(|found| *found != Ok(Decoded::Partial));
-    assert_eq!(pieces.unwrap_or(Ok(Decoded::Partial)), whole);
-    let Ok(Decoded::Complete { header, consumed }) = whole else { return };
+    let pieces = (0..=input.len()).map(|end| decode(&input[..end], most)).find(|found| *found != Ok(ParsedHeader::Partial));
+    assert_eq!(pieces.unwrap_or(Ok(ParsedHeader::Partial)), whole);
+    let Ok(ParsedHeader::Complete { header, consumed }) = whole else { return };
     assert!(consumed <= input.len());
-    assert_eq!(decode(&input[..consumed], most), Ok(Decoded::Complete { header: header.clone(), consumed }));
+    assert_eq!(decode(&input[..consumed], most), Ok(ParsedHeader::Complete { header: header.clone(), consumed }));
     match header.version {
         Version::V1 => assert!(consumed <= LONGEST_V1 && input[..consumed].ends_with(b"\r\n")),
         Version::V2 => {

@@ -30,7 +30,7 @@ pub fn run(data: &[u8]) {
     let found = found.map(|found| (found.start(), found.end()));
     for with_groups in [false, true] {
         let (mut places, steps) = (Places::default(), Steps::for_text(text.len()));
-        let Ok(mut search) = ours.search(&mut places, text, (&steps, with_groups)) else { return };
+        let Ok(mut search) = ours.search(&mut places, text, &steps, with_groups) else { return };
         let Ok(place) = search.next(0) else { return };
         assert_eq!(place, found, "{pattern:?} in {text:?}");
     }

@@ -4,7 +4,7 @@
 
 use wire::syslog::frame::{Frame, next};
 use wire::syslog::message::Message;
-use wire::syslog::relay::{Given, HostStrategy, write};
+use wire::syslog::relay::{RelayValues, HostStrategy, write};
 use wire::syslog::{Format, Timestamp};
 
 const MOST: usize = 256;
@@ -36,7 +36,7 @@ fn relay(bytes: &[u8], choice: u8) {
     let strategies = [HostStrategy::Replace, HostStrategy::Fill, HostStrategy::Keep, HostStrategy::Append];
     let strategy = strategies[usize::from(choice >> 1 & 3)];
     let source = (choice & 8 != 0).then_some(&b"192.0.2.1"[..]);
-    let given = Given { facility: 16, severity: message.severity(), strategy, source };
+    let given = RelayValues { facility: 16, severity: message.severity(), strategy, source };
     let mut now = Timestamp::default();
     now.set(1_795_182_692, 0, 0);
     let formats = [Format::Rfc3164, Format::Rfc5424, Format::Local, Format::Priority, Format::Short, Format::Timed];

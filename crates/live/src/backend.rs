@@ -1,13 +1,13 @@
 //! A backend's servers and queues under one short lock: acquired once to assign a request, once to release its slot.
 //! Must never call a waker while the lock is held, and its guards must never wait.
 
-use super::judging::{self, Checker};
 use super::queue::WaiterId;
-use super::resumption::Written;
+use super::resumption::ServerConfiguration;
+use super::server_transitions::{Checker, StateChange};
 use super::servers::{Outcome, Servers};
 use super::{
-    Admin, BackendPlan, Counts, Ejection, HedgeCounts, Hedged, Observed, OutageReport, PickContext, ProxyState,
-    QueuePositions, Removal, Seen, ServerPlan, ServerStatus, Setting, Standing, Transition,
+    Admin, AdoptedState, BackendPlan, Counts, Ejection, HedgeCounts, Hedged, Observation, ObservePlan, OutageReport,
+    PickContext, ProxyState, QueuePositions, Removal, ServerPlan, ServerStatus, Setting, Transition,
 };
 use crate::health::{Health, Operation, Pace, Report, Symptom, Verdict};
 use crate::saved_state::SavedState;
@@ -91,9 +91,9 @@ pub struct QueueTicket<H: Handle = Arc<ProxyState>> {
 pub(super) struct Backend(Mutex<Servers>);
 
 /// Calls the wakers of requests that may proceed.
-fn wake((transition, wakers): judging::Outcome) -> Option<Transition> {
-    wakers.into_iter().for_each(Waker::wake);
-    transition
+fn wake(change: StateChange) -> Option<Transition> {
+    change.wakers.into_iter().for_each(Waker::wake);
+    change.transition
 }
 
 /// Number of attempts to lock before sleeping, with increasing pauses: some microseconds in total.
@@ -206,7 +206,7 @@ impl ProxyState {
 
     /// Restores a server's state from the previous process. Must be called before requests are sent to it.
     pub fn resume(&self, server: &ServerPlan, saved: &SavedState, now: Moment) -> Option<Transition> {
-        self.backend.lock().resume(server.index, Written::of(server), saved, now)
+        self.backend.lock().resume(server.index, ServerConfiguration::of(server), saved, now)
     }
 
     /// Sets a column of the statistics of a server, or of all servers, before anything was counted.
@@ -215,12 +215,12 @@ impl ProxyState {
     }
 
     /// Applies the state of the tracked server to this one.
-    pub(super) fn follow(&self, server: usize, leader: Standing, now: Moment) -> Option<Transition> {
+    pub(super) fn follow(&self, server: usize, leader: AdoptedState, now: Moment) -> Option<Transition> {
         wake(self.backend.lock().follow(server, leader, now))
     }
 
     /// Returns the state that tracking servers adopt.
-    pub fn standing(&self, server: usize) -> Option<Standing> {
+    pub fn standing(&self, server: usize) -> Option<AdoptedState> {
         self.backend.lock().standing(server)
     }
 
@@ -274,8 +274,8 @@ impl ProxyState {
         if checker == Checker::Health && report.status.verdict() == Some(Verdict::Passed) {
             self.forget_errors(server);
         }
-        let (told, change, wakers) = self.backend.lock().end_check(server, checker, report, now);
-        (told, wake((change, wakers)))
+        let (told, change) = self.backend.lock().end_check(server, checker, report, now);
+        (told, wake(change))
     }
 
     /// Ready when the next health check of a server is due earlier than scheduled.
@@ -288,7 +288,7 @@ impl ProxyState {
     pub fn observe(
         &self,
         server: usize,
-        observed: &Observed,
+        observed: &ObservePlan,
         symptom: Option<Symptom>,
         now: Moment,
     ) -> Option<(bool, Option<Transition>)> {
@@ -301,9 +301,8 @@ impl ProxyState {
         if errors < observed.limit || counter.swap(0, Ordering::Relaxed) < observed.limit {
             return None;
         }
-        let found = (errors, symptom.text());
-        let (told, change, wakers) = self.backend.lock().suspect(server, observed.on_error, found, now);
-        Some((told, wake((change, wakers))))
+        let (told, change) = self.backend.lock().suspect(server, observed.on_error, errors, symptom.text(), now);
+        Some((told, wake(change)))
     }
 
     /// Errors of a server are no longer in a row with those to come.
@@ -383,7 +382,7 @@ impl ProxyState {
     }
 
     /// Records a response or a failure of a server. Used by `eject-outliers` and `balance ewma`.
-    pub fn heed(&self, server: usize, seen: Seen, now: Moment) -> Option<Ejection> {
+    pub fn heed(&self, server: usize, seen: Observation, now: Moment) -> Option<Ejection> {
         let (ejection, wakers) = self.backend.lock().heed(server, seen, now);
         wakers.into_iter().for_each(Waker::wake);
         ejection

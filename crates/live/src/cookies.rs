@@ -1,7 +1,7 @@
 //! Values of persistence cookies that change at run time: with a server's address, or the key of dynamic cookies. Must
 //! never slow down requests while nothing has changed.
 
-use crate::persistence::{CookieValues, PersistencePlan, Placed};
+use crate::persistence::{CookieInputs, CookieValues, PersistencePlan};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
@@ -43,7 +43,7 @@ impl LiveCookies {
     }
 
     /// Applies a change; `servers` are all current servers of the backend.
-    pub fn change<'a>(&self, change: Change<'_>, servers: impl Iterator<Item = Placed<'a>>) {
+    pub fn change<'a>(&self, change: Change<'_>, servers: impl Iterator<Item = CookieInputs<'a>>) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         match change {
             Change::Dynamic(on) => state.dynamic = on,
@@ -83,7 +83,7 @@ mod tests {
         let servers = |at: SocketAddr| {
             [(0, None, Some(at)), (1, Some(&b"own"[..]), Some(at)), (3, None, None)]
                 .into_iter()
-                .map(|(server, own, address)| Placed { server, own, address })
+                .map(|(server, own, address)| CookieInputs { server, own, address })
         };
         let (one, other) = (address("127.0.0.1:80"), address("127.0.0.1:81"));
         assert_eq!([of(0), of(1)], [None, None]);

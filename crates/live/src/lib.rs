@@ -2,61 +2,61 @@
 //! Every count is a guard that is released when dropped. Must never do I/O, wait, or read a clock.
 
 mod added;
+mod admission;
 mod backend;
 mod budget;
 pub mod cache;
 mod compression;
 mod cookies;
 pub mod counters;
-mod entrance;
 mod gate;
 pub mod health;
 mod hedging;
-mod judging;
+mod load_limits;
 mod mirroring;
-mod observing;
+mod observation;
 mod outages;
 mod passwords;
 pub mod peers;
 pub mod persistence;
 mod plan;
 mod queue;
-mod ramp;
 mod rate;
 mod resumption;
 pub mod saved_state;
 mod server;
+mod server_transitions;
 mod servers;
+mod slow_start;
 mod status;
 mod stream_shares;
 pub mod table;
 #[cfg(test)]
 mod tests;
 pub mod trace;
-mod warming;
 
 pub use added::AddedNames;
+pub use admission::Entry;
 pub use backend::{Assignment, Handle, Local, QueueTicket, ServerSlot};
 pub use compression::{CompressionLimits, ReservedMemory};
 pub use cookies::{Change as CookieChange, LiveCookies};
-pub use entrance::Entry;
 pub use gate::{Gate, Inside};
 pub use hedging::{HedgeCounts, Hedged};
-pub use judging::Checker;
 pub use mirroring::{MirrorCounts, Mirrored};
-pub use observing::{Ejection, Reason, Seen};
+pub use observation::{Ejection, Observation, Reason};
 pub use outages::{LastChange, OutageReport};
 pub use passwords::{Passwords, Proof};
-pub use plan::{BackendPlan, CheckPlan, FrontendPlan, LivePlan, Observed, ProxyPlan, ServerPlace, ServerPlan};
+pub use plan::{BackendPlan, CheckPlan, FrontendPlan, LivePlan, ObservePlan, ProxyPlan, ServerPlace, ServerPlan};
 pub use rate::{Admission, Throttle};
-pub use status::{Admin, Inherited, Removal, ServerStatus, Standing, Transition};
+pub use server_transitions::Checker;
+pub use status::{Admin, AdoptedState, Removal, ServerStatus, TrackedState, Transition};
 pub use stream_shares::{StreamShare, StreamShares};
 
 use base::AppendOnlyVec;
 use base::moment::Moment;
 use config::spec::RatesSpec;
 use expression::sample::LiveState;
-use expression::variable::{Known, Store, Stored, Variable, VariableLimits, Variables};
+use expression::variable::{Store, StoredValue, Variable, VariableLimits, VariableNames, Variables};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, RwLock};
 
@@ -74,7 +74,7 @@ pub struct Live {
     /// Memory limits of variables; `None`: unlimited.
     pub variable_limits: Option<VariableLimits>,
     /// The names of variables, including those added by the runtime API.
-    pub names: RwLock<Known>,
+    pub names: RwLock<VariableNames>,
     /// Verified passwords.
     pub passwords: Passwords,
     /// Stick tables, by their index in the program.
@@ -115,15 +115,15 @@ impl Live {
         live
     }
 
-    /// Applies the state of a tracked server to a tracking one; returns what changed. Both are given by proxy and
-    /// server index. If the tracked server changes concurrently, the call detects it and repeats.
+    /// Applies the state of a tracked server to a tracking one;
+    /// returns what changed. If the tracked server changes concurrently, the call detects it and repeats.
     pub fn follow(&self, leader: ServerPlace, follower: ServerPlace, now: Moment) -> Option<Transition> {
         const ATTEMPTS: usize = 64;
-        let standing = || self.proxies.get(leader.0)?.standing(leader.1);
+        let standing = || self.proxies.get(leader.proxy)?.standing(leader.server);
         let mut all: Option<Transition> = None;
         for _ in 0..ATTEMPTS {
             let seen = standing()?;
-            let change = self.proxies.get(follower.0)?.follow(follower.1, seen, now)?;
+            let change = self.proxies.get(follower.proxy)?.follow(follower.server, seen, now)?;
             let before = all.map_or(change.before, |all| all.before);
             all = Some(Transition { before, after: change.after });
             if standing()? == seen {
@@ -135,7 +135,7 @@ impl Live {
 }
 
 /// The variables set by the configuration.
-fn first_variables(written: &[(Variable, Stored)], limits: Option<&VariableLimits>) -> RwLock<Store> {
+fn first_variables(written: &[(Variable, StoredValue)], limits: Option<&VariableLimits>) -> RwLock<Store> {
     let store = RwLock::default();
     let variables = Variables { process: Some(&store), limits, ..Variables::default() };
     for (variable, stored) in written {

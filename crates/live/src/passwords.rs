@@ -1,7 +1,7 @@
 //! A cache of verified passwords, so that the slow verification is done once and not for every request. Must never hold
 //! a password, and never more than a bounded number of proofs.
 
-use expression::crypt::Hidden;
+use expression::crypt::PasswordHash;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::mem;
@@ -27,7 +27,7 @@ impl Passwords {
     }
 
     /// Computes the proof of a password.
-    pub fn proof(&self, hidden: &Hidden, password: &[u8]) -> Proof {
+    pub fn proof(&self, hidden: &PasswordHash, password: &[u8]) -> Proof {
         let text = hidden.text().as_bytes();
         let start = Sha256::new().chain_update(self.key).chain_update((text.len() as u64).to_ne_bytes());
         start.chain_update(text).chain_update(password).finalize().into()
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn what_is_learnt_is_known_and_bounded() {
         let passwords = Passwords::new(7);
-        let hidden = Hidden::parse("abJnggxhB/yWI").expect("a form");
+        let hidden = PasswordHash::parse("abJnggxhB/yWI").expect("a form");
         let first = passwords.proof(&hidden, b"password");
         assert!(!passwords.has(&first) && first != passwords.proof(&hidden, b"passwor"));
         assert_ne!(first, Passwords::new(8).proof(&hidden, b"password"));

@@ -7,11 +7,15 @@ use crate::table::StickTable;
 use config::spec::{
     BalanceSpec, HashSpec, HedgeSpec, InitialState, Mode, OnError, OutlierSpec, RatesSpec, RetryBudgetSpec,
 };
-use expression::variable::{Known, Stored, Variable, VariableLimits};
+use expression::variable::{StoredValue, Variable, VariableLimits, VariableNames};
 use std::time::Duration;
 
 /// A server, by the index of its proxy and its index in it.
-pub type ServerPlace = (usize, usize);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerPlace {
+    pub proxy: usize,
+    pub server: usize,
+}
 
 /// A whole configuration.
 #[derive(Debug, Clone, Default)]
@@ -30,8 +34,8 @@ pub struct LivePlan {
     /// Memory limits of variables; `None`: unlimited.
     pub variable_limits: Option<VariableLimits>,
     /// Variables of the process set by the configuration, in order.
-    pub variables: Vec<(Variable, Stored)>,
-    pub names: Known,
+    pub variables: Vec<(Variable, StoredValue)>,
+    pub names: VariableNames,
     pub tables: Vec<StickTable>,
     pub caches: Vec<CachePlan>,
 }
@@ -159,7 +163,7 @@ pub struct CheckPlan {
 
 /// The observation of traffic (`observe`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Observed {
+pub struct ObservePlan {
     /// Responses count as well as connections (`layer7`).
     pub answers: bool,
     /// `error-limit`.

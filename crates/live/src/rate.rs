@@ -213,7 +213,8 @@ impl Live {
     /// When to retry: at that time; without one when woken. `key` identifies the caller in the whole process.
     pub fn admit(
         &self,
-        (frontend, bind): (usize, usize),
+        frontend: usize,
+        bind: usize,
         now: Moment,
         key: u64,
         waker: &Waker,

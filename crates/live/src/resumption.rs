@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// The configuration of a server that determines how its saved state is applied.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Written {
+pub(super) struct ServerConfiguration {
     disabled: bool,
     weight: u32,
     rise: u32,
@@ -18,7 +18,7 @@ pub(super) struct Written {
     slowstart: Option<Duration>,
 }
 
-impl Written {
+impl ServerConfiguration {
     pub(super) fn of(server: &ServerPlan) -> Self {
         // The values reported for servers without checks.
         const UNCHECKED: (u32, u32) = (2, 3);
@@ -53,7 +53,7 @@ impl Written {
 }
 
 impl ServerState {
-    fn resume(&mut self, written: Written, saved: &SavedState, heeds_weights: bool, now: Moment) {
+    fn resume(&mut self, written: ServerConfiguration, saved: &SavedState, heeds_weights: bool, now: Moment) {
         if saved.initial_weight == written.weight {
             let counts = heeds_weights || saved.weight == 0;
             self.weight = if counts { saved.weight } else { self.initial_weight };
@@ -126,7 +126,7 @@ impl Servers {
     pub(super) fn resume(
         &mut self,
         server: usize,
-        written: Written,
+        written: ServerConfiguration,
         saved: &SavedState,
         now: Moment,
     ) -> Option<Transition> {

@@ -2,8 +2,8 @@
 //! checks and its agent, and the resulting state. Must never access another server.
 
 use super::queue::Queue;
-use super::warming::Warming;
-use super::{Admin, Inherited, ServerPlan};
+use super::slow_start::Warming;
+use super::{Admin, ServerPlan, TrackedState};
 use crate::health::{Health, Operation};
 use base::moment::Moment;
 use config::spec::InitialState;
@@ -23,7 +23,7 @@ pub(super) struct ServerState {
     /// Set by its own administrator.
     pub(super) forced: Admin,
     /// Inherited from the server that it tracks.
-    pub(super) inherited: Inherited,
+    pub(super) inherited: TrackedState,
     /// It has an address.
     pub(super) resolved: bool,
     pub(super) operation: Operation,
@@ -75,7 +75,7 @@ impl ServerState {
             id: server.id,
             place: server.place,
             forced: if server.disabled { Admin::Maintenance } else { Admin::Ready },
-            inherited: Inherited::default(),
+            inherited: TrackedState::default(),
             resolved: server.resolved,
             operation: if up { Operation::Up } else { Operation::Down },
             follows: server.follows,
@@ -106,8 +106,8 @@ impl ServerState {
     pub(super) fn admin(&self) -> Admin {
         match (self.forced, self.inherited) {
             _ if !self.resolved => Admin::Maintenance,
-            (Admin::Maintenance, _) | (_, Inherited { maintenance: true, .. }) => Admin::Maintenance,
-            (Admin::Drain, _) | (_, Inherited { drain: true, .. }) => Admin::Drain,
+            (Admin::Maintenance, _) | (_, TrackedState { maintenance: true, .. }) => Admin::Maintenance,
+            (Admin::Drain, _) | (_, TrackedState { drain: true, .. }) => Admin::Drain,
             (Admin::Ready, _) => Admin::Ready,
         }
     }

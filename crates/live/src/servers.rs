@@ -9,11 +9,11 @@ mod arrivals;
 mod outliers;
 mod warmth;
 
+use super::load_limits::Ramps;
 use super::outages::{LastChange, OutageReport, Outages};
 use super::queue::{Queue, QueueOwner, WaiterId, Waiters};
-use super::ramp::Ramps;
 use super::server::ServerState;
-use super::warming;
+use super::slow_start;
 use super::{Admin, BackendPlan, Counts, PickContext, Preference, Priority, QueuePositions, ServerStatus, Setting};
 use crate::health::Operation;
 use balance::{Candidate, Change, Load, Loads, Pick, Row, State};
@@ -475,7 +475,7 @@ impl Servers {
             weight: state.weight,
             effective_weight: if self.heeds_weights { state.warming.share(state.weight) } else { state.weight },
             initial_weight: state.initial_weight,
-            throttle: state.warming.level() * 100 / warming::FULL,
+            throttle: state.warming.level() * 100 / slow_start::FULL,
             full_limit: state.limit,
             load: self.loads[server],
             takes_part: state.candidate || self.backup == Some(server),
@@ -499,8 +499,8 @@ impl Servers {
             }
         }
         // All weights are scaled to integers if some are fractions (`slowstart`).
-        let is_warming = |server: &ServerState| server.candidate && server.warming.level() < warming::FULL;
-        let scale = if self.heeds_weights && self.servers.iter().any(is_warming) { warming::FULL } else { 1 };
+        let is_warming = |server: &ServerState| server.candidate && server.warming.level() < slow_start::FULL;
+        let scale = if self.heeds_weights && self.servers.iter().any(is_warming) { slow_start::FULL } else { 1 };
         let candidates: Vec<Candidate> = (0..)
             .zip(&self.servers)
             .filter(|(_, server)| server.candidate)

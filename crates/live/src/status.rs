@@ -35,7 +35,7 @@ pub enum Admin {
 
 /// The state inherited from the tracked server (`track`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Inherited {
+pub struct TrackedState {
     /// The tracked server is in maintenance.
     pub maintenance: bool,
     /// The tracked server is drained.
@@ -44,10 +44,10 @@ pub struct Inherited {
 
 /// The state that tracking servers adopt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Standing {
+pub struct AdoptedState {
     pub operation: Operation,
     /// The administrative state, including that inherited from its own tracked server.
-    pub wanted: Inherited,
+    pub wanted: TrackedState,
 }
 
 /// The states of a server before and after a change.
@@ -65,7 +65,7 @@ pub struct ServerStatus {
     /// Set by its own administrator.
     pub forced: Admin,
     /// Inherited from the server that it tracks.
-    pub inherited: Inherited,
+    pub inherited: TrackedState,
     /// It has an address; false while its name cannot be resolved.
     pub resolved: bool,
     /// Up by its checks; true without checks.

@@ -15,8 +15,8 @@ const PARTS: [(&str, Part); 5] = [
     ("sctl", Part::Timestamps),
 ];
 
-/// `(filename, parts by name)`: returns an error message; nil on success.
-fn set(lua: &Lua, (name, given): (String, Table)) -> mlua::Result<Option<String>> {
+/// Replaces parts of a certificate, by their names; returns an error message; nil on success.
+fn set(lua: &Lua, name: &str, given: &Table) -> mlua::Result<Option<String>> {
     if !may_block(lua) {
         return Ok(Some("Cannot use CertCache.set from a non-yield capable runtime context".to_owned()));
     }
@@ -33,7 +33,7 @@ fn set(lua: &Lua, (name, given): (String, Table)) -> mlua::Result<Option<String>
         return Ok(Some("Can't replace a certificate which is not referenced by the configuration!".to_owned()));
     };
     let now = i64::try_from(rt::clock::since_epoch().as_secs()).unwrap_or(i64::MAX);
-    let refused = update(process.service::<Certificates>(), &process.generation().program, (&name, now), &parts).err();
+    let refused = update(process.service::<Certificates>(), &process.generation().program, name, now, &parts).err();
     if refused.is_none() {
         engine::ocsp::look_again(&process);
     }
@@ -45,5 +45,5 @@ fn set(lua: &Lua, (name, given): (String, Table)) -> mlua::Result<Option<String>
 /// # Errors
 /// Lua's error.
 pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
-    native.set("set_certificate", lua.create_function(set)?)
+    native.set("set_certificate", lua.create_function(|lua, (name, given): (String, Table)| set(lua, &name, &given))?)
 }

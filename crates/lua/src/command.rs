@@ -8,13 +8,13 @@ use engine::service::registry::{ScriptCommand, Services};
 use mlua::Value;
 
 use crate::prelude::native;
-use crate::run::Run;
+use crate::run::{Run, RunTerms};
 use crate::service::Flow;
-use crate::stream_handle::Bare;
-use crate::{Home, script_messages};
+use crate::stream_handle::ProcessHandle;
+use crate::{StateLocation, script_messages};
 
 /// Registers a command.
-pub(crate) fn add(services: &Services, name: &str, (words, usage): (&[String], &str), home: Home) -> bool {
+pub(crate) fn add(services: &Services, name: &str, words: &[String], usage: &str, home: StateLocation) -> bool {
     let short = name.to_owned();
     services.add_command(ScriptCommand {
         words: words.iter().map(|word| word.as_str().into()).collect(),
@@ -27,12 +27,12 @@ pub(crate) fn add(services: &Services, name: &str, (words, usage): (&[String], &
                     None
                 }
             };
-            Box::new(Running { run, flow: Flow::default(), lent: Bare::default() })
+            Box::new(Running { run, flow: Flow::default(), lent: ProcessHandle::default() })
         }),
     })
 }
 
-fn begin(home: &Home, name: &str, words: &[String]) -> Result<Run, String> {
+fn begin(home: &StateLocation, name: &str, words: &[String]) -> Result<Run, String> {
     let what = format!("cli '<lua.cli.{name}>'");
     let missing = || format!("Lua {what}: not registered in this thread.");
     let machine = home.machine().ok_or_else(missing)?;
@@ -45,14 +45,15 @@ fn begin(home: &Home, name: &str, words: &[String]) -> Result<Run, String> {
         Ok(all)
     });
     let arguments = arguments.map_err(|error: mlua::Error| format!("Lua {what}: {error}"))?;
-    Run::new(&machine, function, arguments, (what, machine.limits.service, true))
+    let terms = RunTerms { what: what.into(), limit: machine.limits.service, yields: true };
+    Run::new(&machine, function, arguments, terms)
 }
 
 /// A call of a command.
 struct Running {
     run: Option<Run>,
     flow: Flow,
-    lent: Bare,
+    lent: ProcessHandle,
 }
 
 impl ByteService for Running {

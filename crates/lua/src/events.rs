@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
-use engine::service::events::{Checked, Event, What};
+use engine::service::events::{Checked, Event, ServerEventKind};
 use engine::worker::Process;
 use expression::pattern::ListEvent;
 use live::health::{Operation, Verdict};
-use live::{Admin, ServerStatus, Transition};
+use live::{Admin, ServerPlace, ServerStatus, Transition};
 use mlua::{Function, IntoLua, Lua, Table, Value};
 
 use crate::machine::Machine;
-use crate::run::{Answer, Run};
+use crate::run::{Answer, Run, RunTerms};
 use crate::script_messages;
 use crate::value::Plain;
 
@@ -60,7 +60,7 @@ enum Scope {
     /// All events.
     All,
     /// Events of this server.
-    Server(usize, usize),
+    Server(ServerPlace),
     /// Events of the list of that name.
     List(String),
 }
@@ -105,10 +105,10 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// Registers the delivery of the process's events.
 pub(crate) fn listen(process: &Process) {
-    process.events.listen(Box::new(tell));
+    process.events.listen(Box::new(publish));
 }
 
-fn tell(event: &Event) {
+fn publish(event: &Event) {
     let kinds = kinds_of(event);
     let place = match event {
         Event::Server(event) => Some(event.place),
@@ -117,7 +117,7 @@ fn tell(event: &Event) {
     let wants = |own: &&Arc<Subscription>| {
         let is_near = match &own.scope {
             Scope::All => true,
-            Scope::Server(proxy, server) => place == Some((*proxy, *server)),
+            Scope::Server(own) => place == Some(*own),
             Scope::List(_) => false,
         };
         is_near && kinds.iter().any(|kind| own.kinds & (1 << kind) != 0)
@@ -166,11 +166,11 @@ fn kinds_of(event: &Event) -> Vec<usize> {
         Event::Server(event) => event,
     };
     let Transition { before, after } = match &event.what {
-        What::Added => return vec![ADD],
-        What::Removed => return vec![DEL],
-        What::Moved => return vec![MOVED],
-        What::Checked(_) => return vec![CHECK],
-        What::Changed(transition, ..) => transition,
+        ServerEventKind::Added => return vec![ADD],
+        ServerEventKind::Removed => return vec![DEL],
+        ServerEventKind::Moved => return vec![MOVED],
+        ServerEventKind::Checked(_) => return vec![CHECK],
+        ServerEventKind::Changed(transition, ..) => transition,
     };
     let mut kinds = Vec::new();
     if admin(before) != admin(after) {
@@ -260,9 +260,10 @@ impl Subscription {
 
     async fn call(&self, told: &QueuedEvent) -> Result<(), String> {
         let machine = &self.machine;
-        let what = "event_hdl".to_owned();
+        let what: Arc<str> = "event_hdl".into();
         let arguments = machine.with(|lua| arguments(lua, told)).map_err(|error| format!("Lua {what}: {error}"))?;
-        let mut run = Run::new(machine, self.function.clone(), arguments, (what, machine.limits.task, true))?;
+        let terms = RunTerms { what, limit: machine.limits.task, yields: true };
+        let mut run = Run::new(machine, self.function.clone(), arguments, terms)?;
         std::future::poll_fn(|cx| match run.poll(cx, None, &mut |_, _, _| Answer::Unknown) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(outcome) => Poll::Ready(outcome.map(|_| ())),
@@ -289,12 +290,14 @@ fn arguments(lua: &Lua, told: &QueuedEvent) -> mlua::Result<Vec<Value>> {
             ])?;
             if told.kind != DEL {
                 let make = crate::prelude::native(lua, "server_reference")?;
-                data.set("reference", make.call::<Value>((event.place.0, event.place.1))?)?;
+                data.set("reference", make.call::<Value>((event.place.proxy, event.place.server))?)?;
             }
             match &event.what {
-                What::Checked(check) => data.set("check", shown_check(check))?,
-                What::Changed(transition, ..) if told.kind == ADMIN => data.set("admin", shown_admin(transition))?,
-                What::Changed(transition, check, why) if told.kind == STATE => {
+                ServerEventKind::Checked(check) => data.set("check", shown_check(check))?,
+                ServerEventKind::Changed(transition, ..) if told.kind == ADMIN => {
+                    data.set("admin", shown_admin(transition))?
+                }
+                ServerEventKind::Changed(transition, check, why) if told.kind == STATE => {
                     data.set("state", shown_state(transition, check.as_ref(), why))?;
                 }
                 _ => {}
@@ -381,7 +384,18 @@ pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
         (family, own.map(|(bit, _)| 1_u32 << bit).sum())
     });
     native.set("event_kinds", lua.create_table_from(kinds.chain(families))?)?;
-    native.set("subscribe", lua.create_function(subscribe)?)?;
+    type Arguments = (u32, Function, Option<usize>, Option<usize>, Option<String>);
+    native.set(
+        "subscribe",
+        lua.create_function(|lua, (kinds, function, proxy, server, list): Arguments| {
+            let scope = match (list, proxy.zip(server)) {
+                (Some(list), _) => Scope::List(list),
+                (None, Some((proxy, server))) => Scope::Server(ServerPlace { proxy, server }),
+                (None, None) => Scope::All,
+            };
+            subscribe(lua, kinds, function, scope)
+        })?,
+    )?;
     native.set(
         "unsubscribe",
         lua.create_function(|_, number: u64| {
@@ -393,21 +407,13 @@ pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
     )
 }
 
-fn subscribe(
-    lua: &Lua,
-    (kinds, function, proxy, server, list): (u32, Function, Option<usize>, Option<usize>, Option<String>),
-) -> mlua::Result<u64> {
+fn subscribe(lua: &Lua, kinds: u32, function: Function, scope: Scope) -> mlua::Result<u64> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let Some(machine) = crate::task::own(lua) else { return Ok(number) };
     // A subscription from before the workers serve is delivered on the first worker of the state.
     let usual = rt::WorkerId::try_from(machine.number.saturating_sub(1)).unwrap_or(0);
     let worker = if crate::here().is_some() { rt::worker() } else { usual };
-    let scope = match (list, proxy.zip(server)) {
-        (Some(list), _) => Scope::List(list),
-        (None, Some((proxy, server))) => Scope::Server(proxy, server),
-        (None, None) => Scope::All,
-    };
     let (waiting, over) = (Mutex::default(), AtomicBool::new(false));
     let own = Subscription { number, machine, function, kinds, scope, worker, waiting, over };
     lock(&ALL).push(Arc::new(own));

@@ -11,8 +11,8 @@ use std::time::Duration;
 use base::buffer::Buffer;
 use base::moment::Moment;
 use base::slab::Key;
-use conn::flow::{Passed, make_output};
-use engine::filter::{Event, Filter, FilterContext, HeadRefused, ScriptFilter};
+use conn::flow::{FilterOutput, make_output};
+use engine::filter::{Event, Filter, FilterContext, HeadRefused, RulePosition, ScriptFilter};
 use engine::script::StreamAccess;
 use engine::service::registry::Services;
 use engine::session::Session;
@@ -26,9 +26,9 @@ use wire::http::Framing;
 use crate::machine::Machine;
 use crate::payload::{Handle, ROOM};
 use crate::prelude::native;
-use crate::run::{Answer, Run};
+use crate::run::{Answer, Run, RunTerms};
 use crate::shared::{Mark, WakeTime};
-use crate::{Home, script_messages};
+use crate::{StateLocation, script_messages};
 
 /// `filter.FLT_CFG_FL_HTX`.
 const HTTP: i64 = 1;
@@ -38,18 +38,18 @@ const USUAL_WAIT: Duration = Duration::from_millis(10);
 const CALLS_IN_A_TURN: usize = 16;
 
 /// Return values of the functions for `filter` lines, by state, proxy and index among its filters.
-static PREPARED: Mutex<Option<Prepared>> = Mutex::new(None);
+static PREPARED: Mutex<Option<FilterTables>> = Mutex::new(None);
 
-type Prepared = HashMap<(usize, usize, usize), Table>;
+type FilterTables = HashMap<(usize, usize, usize), Table>;
 
 /// Registers a filter.
-pub(crate) fn add(services: &mut Services, name: &str, home: Home) -> bool {
+pub(crate) fn add(services: &mut Services, name: &str, home: StateLocation) -> bool {
     let short: Arc<str> = name.into();
     services.add_filter(
         name,
-        Arc::new(move |session, state, place| {
+        Arc::new(move |session, state, position| {
             let machine = home.machine()?;
-            let filter = Scripted::new(machine, &short, (session, state), place)?;
+            let filter = Scripted::new(machine, &short, session, state, position)?;
             Some(Box::new(filter) as Box<dyn ScriptFilter>)
         }),
     )
@@ -102,7 +102,7 @@ enum Start {
 }
 
 /// A direction.
-struct Way {
+struct DirectionState {
     payload: Handle,
     start: Start,
     /// It waits until this time.
@@ -124,11 +124,11 @@ struct Scripted {
     state: Weak<RefCell<StreamState>>,
     task: Option<Key>,
     frontend: usize,
-    request: Way,
-    response: Way,
+    request: DirectionState,
+    response: DirectionState,
 }
 
-impl Way {
+impl DirectionState {
     fn new() -> Self {
         let (payload, start) = (Handle::default(), Start::Before);
         Self { payload, start, until: None, timer: None, told_end: false, sent: 0, refusal: None }
@@ -151,10 +151,11 @@ impl Scripted {
     fn new(
         machine: Arc<Machine>,
         name: &Arc<str>,
-        (session, state): (&Session, &SharedStreamState),
-        (proxy, place): (usize, usize),
+        session: &Session,
+        state: &SharedStreamState,
+        position: RulePosition,
     ) -> Option<Self> {
-        let key = (machine.number, proxy, place);
+        let key = (machine.number, position.proxy, position.index);
         let made = PREPARED.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&key).cloned()?;
         if session.is_http() && !sees_http(&made) {
             return None;
@@ -167,8 +168,8 @@ impl Scripted {
             state: std::rc::Rc::downgrade(state),
             task,
             frontend: session.frontend,
-            request: Way::new(),
-            response: Way::new(),
+            request: DirectionState::new(),
+            response: DirectionState::new(),
         };
         match own.run("new", Direction::Request, "new_filter", vec![Value::Table(made)]) {
             Ok(values) => own.object = values.front()?.as_table()?.clone(),
@@ -178,7 +179,7 @@ impl Scripted {
         Some(own)
     }
 
-    fn way(&mut self, direction: Direction) -> &mut Way {
+    fn way(&mut self, direction: Direction) -> &mut DirectionState {
         match direction {
             Direction::Request => &mut self.request,
             Direction::Response => &mut self.response,
@@ -202,7 +203,12 @@ impl Scripted {
         let run = machine.with(|lua| {
             lua.remove_app_data::<WakeTime>();
             let function = native(lua, function).map_err(|error| format!("Lua {what}: {error}"))?;
-            Run::new(&machine, function, arguments, (what.clone(), machine.limits.session, false))
+            Run::new(
+                &machine,
+                function,
+                arguments,
+                RunTerms { what: what.as_str().into(), limit: machine.limits.session, yields: false },
+            )
         });
         let outcome = run.and_then(|mut run| {
             let mut cx = Context::from_waker(Waker::noop());
@@ -345,7 +351,7 @@ impl Filter for Scripted {
                 let _ = self.call("end_analyze", direction, false);
             }
             Event::Restarted => {
-                self.response = Way::new();
+                self.response = DirectionState::new();
             }
             _ => {}
         }
@@ -364,7 +370,7 @@ impl Filter for Scripted {
         input: &mut Buffer,
         output: &mut Buffer,
         ended: bool,
-    ) -> Passed {
+    ) -> FilterOutput {
         let callback = if context.http { "http_payload" } else { "tcp_payload" };
         let handle = self.way(direction).payload.clone();
         make_output(output);
@@ -373,7 +379,7 @@ impl Filter for Scripted {
             {
                 let mut payload = handle.lock();
                 if !self.way(direction).give(&mut payload, output) {
-                    return Passed::Again;
+                    return FilterOutput::Again;
                 }
                 let room = ROOM.saturating_sub(payload.data.len()).min(input.len());
                 payload.data.extend_from_slice(&input.data()[..room]);
@@ -382,12 +388,12 @@ impl Filter for Scripted {
                 payload.ended = ended && input.is_empty();
                 let way = self.way(direction);
                 if way.start == Start::Refused {
-                    return Passed::Refused;
+                    return FilterOutput::Refused;
                 }
                 // It is called again when more payload arrives, or when its waiting time is over.
                 let until = way.until.filter(|until| *until > rt::clock::moment());
                 if let Some(until) = until.filter(|_| calls == 0 && room == 0 && !ends && !payload.data.is_empty()) {
-                    return Passed::Until(until);
+                    return FilterOutput::Until(until);
                 }
                 if !payload.is_wanted {
                     let all = payload.data.len();
@@ -395,11 +401,11 @@ impl Filter for Scripted {
                 }
                 if payload.data.is_empty() && (way.told_end || !payload.ended || !payload.is_wanted) {
                     if !way.give(&mut payload, output) {
-                        return Passed::Again;
+                        return FilterOutput::Again;
                     }
                     let short = payload.announced.is_some_and(|length| length > way.sent);
                     // The body is shorter than announced: the receiver must see an error.
-                    return if payload.ended && short { Passed::Refused } else { Passed::Through };
+                    return if payload.ended && short { FilterOutput::Refused } else { FilterOutput::Through };
                 }
                 way.told_end = payload.ended;
             }
@@ -409,9 +415,9 @@ impl Filter for Scripted {
                 Ok(None) => usize::MAX,
                 Ok(Some(count)) => match usize::try_from(count) {
                     Ok(count) => count,
-                    Err(_) => return Passed::Refused,
+                    Err(_) => return FilterOutput::Refused,
                 },
-                Err(_) => return Passed::Refused,
+                Err(_) => return FilterOutput::Refused,
             };
             let mut payload = handle.lock();
             let moved = payload.forward(forwarded) > 0 || payload.data.len() != before || !payload.out.is_empty();
@@ -420,13 +426,13 @@ impl Filter for Scripted {
                 // It is called again for the rest.
                 way.told_end = false;
                 if !way.give(&mut payload, output) {
-                    return Passed::Again;
+                    return FilterOutput::Again;
                 }
                 match way.until {
-                    Some(until) if !moved => return Passed::Until(until),
-                    None if !moved && payload.data.len() < ROOM && !payload.ended => return Passed::Through,
-                    _ if !moved => return Passed::Until(rt::clock::moment() + USUAL_WAIT),
-                    _ if calls >= CALLS_IN_A_TURN => return Passed::Again,
+                    Some(until) if !moved => return FilterOutput::Until(until),
+                    None if !moved && payload.data.len() < ROOM && !payload.ended => return FilterOutput::Through,
+                    _ if !moved => return FilterOutput::Until(rt::clock::moment() + USUAL_WAIT),
+                    _ if calls >= CALLS_IN_A_TURN => return FilterOutput::Again,
                     _ => {}
                 }
             }
@@ -475,7 +481,7 @@ impl ScriptFilter for Scripted {
     }
 }
 
-impl Way {
+impl DirectionState {
     /// Moves forwarded payload to the output, not more than the head announces. False: the output is full.
     fn give(&mut self, payload: &mut crate::payload::Payload, output: &mut Buffer) -> bool {
         if let Some(length) = payload.announced {

@@ -2,7 +2,6 @@
 //! services and tasks. Must never be called, nor cost anything, if no script is loaded.
 
 mod address;
-mod bounds;
 mod certificates;
 mod classes;
 mod command;
@@ -34,6 +33,7 @@ mod stream_handle;
 mod strings;
 mod tables;
 mod task;
+mod time_limits;
 mod value;
 
 #[cfg(test)]
@@ -53,14 +53,14 @@ use engine::service::Outbox;
 use engine::service::registry::Services;
 use engine::worker::Process;
 use expression::Conversion;
-use expression::variable::Stored;
+use expression::variable::StoredValue;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, IntoLua, MultiValue, Value};
 use policy::compile::ScriptMap;
 
 use machine::{Machine, ScriptLimits};
 use registrations::{Kind, Registrations};
-use run::{Answer, Run};
+use run::{Answer, Run, RunTerms};
 
 /// Version of Lua.
 pub const VERSION: &str = "5.4";
@@ -105,7 +105,7 @@ pub type AddMap = fn(&Generation, ScriptMap<'_>) -> Result<Conversion, String>;
 static ADD_MAP: OnceLock<AddMap> = OnceLock::new();
 
 /// The variables of section `global`, until the process exists.
-static VARIABLES: Mutex<Vec<(String, Stored)>> = Mutex::new(Vec::new());
+static VARIABLES: Mutex<Vec<(String, StoredValue)>> = Mutex::new(Vec::new());
 
 fn info() -> Option<Vec<(String, String)>> {
     Some(INFO.get()?(&process()?))
@@ -113,12 +113,12 @@ fn info() -> Option<Vec<(String, String)>> {
 
 /// The state that runs a function: one shared by all threads, or one per thread.
 #[derive(Clone)]
-pub(crate) enum Home {
+pub(crate) enum StateLocation {
     Shared(Arc<Machine>),
     Threads(Arc<[Arc<Machine>]>),
 }
 
-impl Home {
+impl StateLocation {
     /// Returns the state for this thread.
     pub(crate) fn machine(&self) -> Option<Arc<Machine>> {
         match self {
@@ -150,7 +150,7 @@ pub struct ScriptHost<'a> {
     /// Adds maps to the configuration.
     pub add_map: AddMap,
     /// The variables set in section `global`, with their names.
-    pub process_variables: &'a [(String, Stored)],
+    pub process_variables: &'a [(String, StoredValue)],
 }
 
 /// The loaded scripts of a configuration.
@@ -194,7 +194,7 @@ pub fn load(spec: &LuaSpec, around: ScriptHost<'_>, services: &mut Services, fou
         machine.with(classes::open)?;
         machine.with(|lua| environment::open(lua, around.variables))?;
         machine.with(strings::open)?;
-        bounds::open(&machine)?;
+        time_limits::open(&machine)?;
         Ok(machine)
     };
     let made: mlua::Result<Vec<_>> =
@@ -209,9 +209,9 @@ pub fn load(spec: &LuaSpec, around: ScriptHost<'_>, services: &mut Services, fou
     let per_thread: Arc<[Arc<Machine>]> = machines[1..].into();
     for script in &spec.scripts {
         let (home, states) = if script.per_thread {
-            (Home::Threads(Arc::clone(&per_thread)), &machines[1..])
+            (StateLocation::Threads(Arc::clone(&per_thread)), &machines[1..])
         } else {
-            (Home::Shared(Arc::clone(&machines[0])), &machines[..1])
+            (StateLocation::Shared(Arc::clone(&machines[0])), &machines[..1])
         };
         for (index, machine) in states.iter().enumerate() {
             if let Err(message) = read(machine, script) {
@@ -249,7 +249,7 @@ fn twice(kind: &Kind, name: &str) -> Diagnostic {
     Diagnostic::general(Severity::Warning, message)
 }
 
-fn add(services: &mut Services, kind: &Kind, name: &str, home: &Home) -> bool {
+fn add(services: &mut Services, kind: &Kind, name: &str, home: &StateLocation) -> bool {
     match kind {
         Kind::Fetch => rows::add_fetch(services, name, home.clone()),
         Kind::Converter => rows::add_converter(services, name, home.clone()),
@@ -257,7 +257,7 @@ fn add(services: &mut Services, kind: &Kind, name: &str, home: &Home) -> bool {
         Kind::Service(true) => service::add(services, name, home.clone()),
         Kind::Service(false) => service::add_of_bytes(services, name, home.clone()),
         Kind::Filter => filter::add(services, name, home.clone()),
-        Kind::Command(words, usage) => command::add(services, name, (words, usage), home.clone()),
+        Kind::Command(words, usage) => command::add(services, name, words, usage, home.clone()),
     }
 }
 
@@ -305,7 +305,8 @@ fn at_once(
     arguments: Vec<Value>,
     pauses: bool,
 ) -> Result<MultiValue, String> {
-    let mut run = Run::new(machine, function, arguments, ("init".to_owned(), None, pauses))?;
+    let mut run =
+        Run::new(machine, function, arguments, RunTerms { what: "init".into(), limit: None, yields: pauses })?;
     run.starting();
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
     loop {
@@ -357,13 +358,13 @@ impl Scripts {
         self.tasks.extend(tasks.map(|(function, arguments)| (Arc::clone(machine), function, arguments)));
         for (kind, name, _) in known.rows {
             let home = match machine.number {
-                0 => Home::Shared(Arc::clone(machine)),
-                _ => Home::Threads(Arc::clone(&self.per_thread)),
+                0 => StateLocation::Shared(Arc::clone(machine)),
+                _ => StateLocation::Threads(Arc::clone(&self.per_thread)),
             };
             // The states of all threads register the same names.
             let is_first = machine.number <= 1;
             if let Kind::Command(words, usage) = &kind {
-                let is_new = command::add(&process.services, &name, (words, usage), home);
+                let is_new = command::add(&process.services, &name, words, usage, home);
                 if !is_new && is_first {
                     script_messages::warn(&twice(&kind, &name).message);
                 }

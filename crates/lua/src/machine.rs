@@ -10,7 +10,7 @@ use mlua::{Error, Function, HookTriggers, Lua, LuaOptions, StdLib, Thread, Value
 use parking_lot::{Mutex, ReentrantMutex};
 
 use crate::registrations::Registrations;
-use crate::shared::{Burst, Cut, Functions};
+use crate::shared::{Burst, Functions, TimeoutKind};
 
 /// Limits of scripts.
 #[derive(Debug, Clone)]
@@ -143,7 +143,7 @@ impl Machine {
 }
 
 /// Returns the deadline of the current run, and the timeout that it stems from.
-pub(crate) fn deadline(lua: &Lua) -> Option<(Moment, Cut)> {
+pub(crate) fn deadline(lua: &Lua) -> Option<(Moment, TimeoutKind)> {
     lua.app_data_ref::<Arc<Mutex<Burst>>>().and_then(|burst| burst.lock().deadline)
 }
 
@@ -153,7 +153,7 @@ pub(crate) fn may_block(lua: &Lua) -> bool {
 }
 
 /// Whether a deadline has passed.
-pub(crate) fn is_late(deadline: Option<(Moment, Cut)>) -> bool {
+pub(crate) fn is_late(deadline: Option<(Moment, TimeoutKind)>) -> bool {
     deadline.is_some_and(|(deadline, _)| rt::clock::moment() >= deadline)
 }
 

@@ -17,7 +17,7 @@ pub(crate) enum Fault {
     Stopped,
 }
 
-type Found = Result<Option<usize>, Fault>;
+type MatchResult = Result<Option<usize>, Fault>;
 
 /// The extent of a capture.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,7 +56,7 @@ impl<'a> Search<'a> {
     }
 
     /// Matches at `start`; returns the end of the match.
-    pub(crate) fn at(&mut self, start: usize) -> Found {
+    pub(crate) fn at(&mut self, start: usize) -> MatchResult {
         self.captures.clear();
         self.depth = 0;
         self.step()?;
@@ -68,7 +68,7 @@ impl<'a> Search<'a> {
         if self.steps.is_multiple_of(STEPS) && !(self.go_on)() { Err(Fault::Stopped) } else { Ok(()) }
     }
 
-    fn deeper(&mut self, at: usize, item: usize) -> Found {
+    fn deeper(&mut self, at: usize, item: usize) -> MatchResult {
         if self.depth == MOST_DEPTH {
             return Err(malformed("pattern too complex"));
         }
@@ -79,7 +79,7 @@ impl<'a> Search<'a> {
     }
 
     /// Matches the pattern from `item` on.
-    fn go(&mut self, mut at: usize, mut item: usize) -> Found {
+    fn go(&mut self, mut at: usize, mut item: usize) -> MatchResult {
         loop {
             self.step()?;
             let Some(first) = self.pattern.get(item) else { return Ok(Some(at)) };
@@ -116,7 +116,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn begin(&mut self, at: usize, item: usize, extent: Extent) -> Found {
+    fn begin(&mut self, at: usize, item: usize, extent: Extent) -> MatchResult {
         if self.captures.len() >= MOST_CAPTURES {
             return Err(malformed("too many captures"));
         }
@@ -128,7 +128,7 @@ impl<'a> Search<'a> {
         Ok(found)
     }
 
-    fn end(&mut self, at: usize, item: usize) -> Found {
+    fn end(&mut self, at: usize, item: usize) -> MatchResult {
         let open = self.captures.iter().rposition(|(_, extent)| *extent == Extent::Open);
         let open = open.ok_or_else(|| malformed("invalid pattern capture"))?;
         self.captures[open].1 = Extent::Length(at - self.captures[open].0);
@@ -140,7 +140,7 @@ impl<'a> Search<'a> {
     }
 
     /// `%1`: matches the contents of a capture.
-    fn again(&mut self, at: usize, digit: u8) -> Found {
+    fn again(&mut self, at: usize, digit: u8) -> MatchResult {
         let index = usize::from(digit).checked_sub(usize::from(b'1'));
         let captured = index.and_then(|index| self.captures.get(index)).copied();
         let (start, length) = match captured {
@@ -156,7 +156,7 @@ impl<'a> Search<'a> {
     }
 
     /// `%bxy`: matches a balanced pair.
-    fn balanced(&mut self, at: usize, item: usize) -> Found {
+    fn balanced(&mut self, at: usize, item: usize) -> MatchResult {
         let (Some(open), Some(close)) = (self.pattern.get(item).copied(), self.pattern.get(item + 1).copied()) else {
             return Err(malformed("malformed pattern (missing arguments to '%b')"));
         };
@@ -180,7 +180,7 @@ impl<'a> Search<'a> {
     }
 
     /// `%f[set]`: matches at a frontier; returns where the pattern continues.
-    fn frontier(&mut self, at: usize, item: usize) -> Found {
+    fn frontier(&mut self, at: usize, item: usize) -> MatchResult {
         if self.pattern.get(item) != Some(&b'[') {
             return Err(malformed("missing '[' after '%f' in pattern"));
         }
@@ -192,7 +192,7 @@ impl<'a> Search<'a> {
     }
 
     /// Greedy repetition.
-    fn longest(&mut self, at: usize, least: usize, item: usize, end: usize) -> Found {
+    fn longest(&mut self, at: usize, least: usize, item: usize, end: usize) -> MatchResult {
         let mut count = least;
         while self.fits(at + count, item, end) {
             self.step()?;
@@ -210,7 +210,7 @@ impl<'a> Search<'a> {
     }
 
     /// Lazy repetition.
-    fn shortest(&mut self, mut at: usize, item: usize, end: usize) -> Found {
+    fn shortest(&mut self, mut at: usize, item: usize, end: usize) -> MatchResult {
         loop {
             if let Some(found) = self.deeper(at, end + 1)? {
                 return Ok(Some(found));

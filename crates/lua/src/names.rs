@@ -63,7 +63,7 @@ impl Names for Running<'_> {
         Err(format!("cannot read '{path}' at runtime"))
     }
 
-    fn list(&self, _: &str, _: Use, _: (Method, bool, Content)) -> Result<Lookup, String> {
+    fn list(&self, _: &str, _: Use, _: Method, _: bool, _: Content) -> Result<Lookup, String> {
         Err("map: cannot load map at runtime".to_owned())
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::generation::Generation;
-use expression::pattern::{ChangeError, List, ListEvent, ListName, ListState, Which};
+use expression::pattern::{ChangeError, EntrySelector, List, ListEvent, ListName, ListState};
 use mlua::{Lua, Table, Value, Variadic};
 
 /// Entries visited per lock.
@@ -28,9 +28,9 @@ fn sentence(error: ChangeError) -> Option<String> {
 }
 
 /// Whether it succeeded, and the error message.
-type Done = (Option<bool>, Option<String>);
+type MatchResult = (Option<bool>, Option<String>);
 
-fn done(result: Result<(), ChangeError>) -> Done {
+fn done(result: Result<(), ChangeError>) -> MatchResult {
     match result {
         Ok(()) => (Some(true), None),
         Err(error) => (None, sentence(error)),
@@ -46,7 +46,7 @@ pub(crate) fn observe(name: &str) -> bool {
 }
 
 /// Adds entries to the given version, or to the current one.
-fn add(name: &str, version: Option<u32>, entries: &[(Vec<u8>, Vec<u8>)]) -> Option<Done> {
+fn add(name: &str, version: Option<u32>, entries: &[(Vec<u8>, Vec<u8>)]) -> Option<MatchResult> {
     lend(name, |_, state| {
         for (key, value) in entries {
             if let Err(error) = state.write(|change, _| change.add(version, key, value)) {
@@ -97,7 +97,7 @@ pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
         "list_set",
         lua.create_function(|_, (name, key, value): (String, mlua::LuaString, mlua::LuaString)| {
             let (key, value) = (key.as_bytes().to_vec(), value.as_bytes().to_vec());
-            let set = lend(&name, |_, state| state.write(|change, _| change.set(Which::Key(&key), &value)));
+            let set = lend(&name, |_, state| state.write(|change, _| change.set(EntrySelector::Key(&key), &value)));
             Ok(set.map_or((None, None), done))
         })?,
     )?;
@@ -105,7 +105,7 @@ pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
         "list_remove",
         lua.create_function(|_, (name, key): (String, mlua::LuaString)| {
             let key = key.as_bytes().to_vec();
-            Ok(lend(&name, |_, state| state.write(|change, fallen| change.remove(Which::Key(&key), fallen))))
+            Ok(lend(&name, |_, state| state.write(|change, fallen| change.remove(EntrySelector::Key(&key), fallen))))
         })?,
     )?;
     native.set(

@@ -60,7 +60,7 @@ pub(crate) fn part(
 }
 
 /// A return value for a script.
-enum Given {
+enum ReturnValue {
     Nothing,
     Number(i64),
     Flag(bool),
@@ -69,12 +69,12 @@ enum Given {
 
 impl Payload {
     /// Replaces a part by a text; -1 if there is no space for it.
-    fn put(&mut self, text: &[u8], (start, length): (usize, usize)) -> Given {
+    fn put(&mut self, text: &[u8], start: usize, length: usize) -> ReturnValue {
         if self.data.len() - length + text.len() > ROOM {
-            return Given::Number(-1);
+            return ReturnValue::Number(-1);
         }
         self.data.splice(start..start + length, text.iter().copied());
-        Given::Number(i64::try_from(text.len()).unwrap_or(i64::MAX))
+        ReturnValue::Number(i64::try_from(text.len()).unwrap_or(i64::MAX))
     }
 
     /// Forwards at most `most` bytes.
@@ -85,9 +85,9 @@ impl Payload {
     }
 
     /// Executes a call: `(name, arguments...)`.
-    fn call(&mut self, name: &str, arguments: &[Value]) -> Result<Given, &'static str> {
+    fn call(&mut self, name: &str, arguments: &[Value]) -> Result<ReturnValue, &'static str> {
         let number = |index: usize| arguments.get(index).and_then(Value::as_i64);
-        let number_of = |count: usize| Given::Number(i64::try_from(count).unwrap_or(i64::MAX));
+        let number_of = |count: usize| ReturnValue::Number(i64::try_from(count).unwrap_or(i64::MAX));
         let changes = !matches!(name, "input" | "output" | "full" | "eom" | "data" | "line" | "want");
         if changes && !self.is_open {
             return Err("the message cannot be changed here.");
@@ -96,29 +96,29 @@ impl Payload {
         Ok(match name {
             "input" => number_of(self.data.len()),
             "output" => number_of(self.out.len()),
-            "full" => Given::Flag(self.data.len() >= ROOM),
-            "eom" => Given::Flag(self.ended),
+            "full" => ReturnValue::Flag(self.data.len() >= ROOM),
+            "eom" => ReturnValue::Flag(self.ended),
             "want" => {
                 self.is_wanted = arguments.first().and_then(Value::as_boolean).unwrap_or(false);
-                Given::Nothing
+                ReturnValue::Nothing
             }
             "data" | "line" => {
                 let (start, length) = part(self.data.len(), number(0), number(1), true)?;
                 let found = &self.data[start..start + length];
                 if found.is_empty() && self.data.is_empty() && self.ended {
-                    return Ok(Given::Nothing);
+                    return Ok(ReturnValue::Nothing);
                 }
                 let end = found.iter().position(|byte| *byte == b'\n').filter(|_| name == "line");
-                Given::Text(found[..end.map_or(found.len(), |end| end + 1)].to_vec())
+                ReturnValue::Text(found[..end.map_or(found.len(), |end| end + 1)].to_vec())
             }
             "insert" | "append" => {
                 let offset = if name == "append" { i64::try_from(self.data.len()).ok() } else { number(1) };
-                let place = part(self.data.len(), offset, Some(0), true)?;
-                self.put(&bytes().unwrap_or_default(), place)
+                let (start, length) = part(self.data.len(), offset, Some(0), true)?;
+                self.put(&bytes().unwrap_or_default(), start, length)
             }
             "set" => {
-                let place = part(self.data.len(), number(1), number(2), false)?;
-                self.put(&bytes().unwrap_or_default(), place)
+                let (start, length) = part(self.data.len(), number(1), number(2), false)?;
+                self.put(&bytes().unwrap_or_default(), start, length)
             }
             "remove" => {
                 let (start, length) = part(self.data.len(), number(0), number(1), false)?;
@@ -128,7 +128,7 @@ impl Payload {
             "send" => {
                 let text = bytes().unwrap_or_default();
                 if self.out.len() + text.len() > 2 * ROOM {
-                    return Ok(Given::Number(-1));
+                    return Ok(ReturnValue::Number(-1));
                 }
                 self.out.extend_from_slice(&text);
                 number_of(text.len())
@@ -137,7 +137,7 @@ impl Payload {
                 let most = number(0).and_then(|most| usize::try_from(most).ok()).unwrap_or(0);
                 number_of(self.forward(most))
             }
-            _ => Given::Nothing,
+            _ => ReturnValue::Nothing,
         })
     }
 }
@@ -152,10 +152,10 @@ pub(crate) fn call(lua: &Lua, arguments: mlua::MultiValue) -> mlua::Result<(Valu
     let name = arguments.get(1).and_then(Value::as_string).map(|name| name.to_string_lossy()).unwrap_or_default();
     let answer = handle.lock().call(&name, arguments.get(2..).unwrap_or_default());
     Ok(match answer {
-        Ok(Given::Nothing) => (Value::Nil, None),
-        Ok(Given::Number(number)) => (Value::Integer(number), None),
-        Ok(Given::Flag(flag)) => (Value::Boolean(flag), None),
-        Ok(Given::Text(text)) => (Value::String(lua.create_string(&text)?), None),
+        Ok(ReturnValue::Nothing) => (Value::Nil, None),
+        Ok(ReturnValue::Number(number)) => (Value::Integer(number), None),
+        Ok(ReturnValue::Flag(flag)) => (Value::Boolean(flag), None),
+        Ok(ReturnValue::Text(text)) => (Value::String(lua.create_string(&text)?), None),
         Err(why) => (Value::Nil, Some(why)),
     })
 }

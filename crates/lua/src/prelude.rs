@@ -4,7 +4,7 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use engine::service::bare::lend_process;
+use engine::service::streamless_context::lend_process;
 use engine::worker::Worker;
 use expression::convert::date;
 use expression::pattern::{Network, Places, Regex, Steps};
@@ -219,7 +219,7 @@ fn telling(lua: &Lua, native: &Table, keeps_booleans: bool) -> mlua::Result<()> 
 
 /// Calls `with` with a context without a stream.
 pub(crate) fn lend<T>(worker: &Worker, with: impl FnOnce(&Context<'_>) -> T) -> T {
-    lend_process((worker, &worker.generation()), "LUA", with)
+    lend_process(worker, &worker.generation(), "LUA", with)
 }
 
 fn texts(lua: &Lua, native: &Table) -> mlua::Result<()> {
@@ -293,7 +293,7 @@ fn look(regex: &Regex, whole: &[u8], groups: bool) -> Option<Option<Vec<Vec<u8>>
         return regex.is_match_within(whole, &steps).ok().map(|found| found.then(Vec::new));
     }
     let mut places = Places::default();
-    let mut search = regex.search(&mut places, whole, (&steps, true)).ok()?;
+    let mut search = regex.search(&mut places, whole, &steps, true).ok()?;
     if search.next(0).ok()?.is_none() {
         return Some(None);
     }

@@ -6,24 +6,24 @@ use std::sync::{Mutex, PoisonError};
 use config::spec::Mode;
 use engine::generation::Generation;
 use engine::service::log::hostname;
-use engine::service::shutting::shut_sessions;
+use engine::service::session_shutdown::shut_sessions;
 use engine::service::transitions::{Orderer, force};
 use engine::stream_state::Cause;
 use engine::worker::{Process, Worker};
 use live::health::Operation;
-use live::{Admin, Checker};
-use mlua::{IntoLua, Lua, Table, Value};
+use live::{Admin, Checker, ServerPlace};
+use mlua::{IntoLua, Lua, LuaString, Table, Value};
 use policy::program::{Proxy, Server, ServerAddress, ServerPort};
 
 use crate::value::Plain;
 
 /// The configuration and the process.
-struct Known {
+struct ProcessView {
     process: std::sync::Arc<Process>,
     generation: std::sync::Arc<Generation>,
 }
 
-impl Known {
+impl ProcessView {
     fn now() -> Option<Self> {
         let process = crate::process()?;
         let generation = process.generation();
@@ -42,10 +42,10 @@ impl Known {
     }
 }
 
-fn places(places: impl IntoIterator<Item = (usize, usize)>) -> Plain {
-    let pair = |(proxy, server): (usize, usize)| {
+fn places(places: impl IntoIterator<Item = ServerPlace>) -> Plain {
+    let pair = |place: ServerPlace| {
         let number = |at: usize| Plain::Int(i64::try_from(at).unwrap_or(i64::MAX));
-        Plain::Table(vec![(Plain::Int(1), number(proxy)), (Plain::Int(2), number(server))])
+        Plain::Table(vec![(Plain::Int(1), number(place.proxy)), (Plain::Int(2), number(place.server))])
     };
     Plain::Table(places.into_iter().enumerate().map(|(at, place)| (Plain::Int(at as i64 + 1), pair(place))).collect())
 }
@@ -56,7 +56,7 @@ fn named(rows: impl Iterator<Item = (String, i64)>) -> Plain {
 
 /// `(proxy, what)`
 fn proxy_of(index: usize, what: &str) -> Option<Plain> {
-    let known = Known::now()?;
+    let known = ProcessView::now()?;
     let proxy = known.proxy(index)?;
     let state = known.process.live.proxies.get(index)?;
     let online = |backup: bool| {
@@ -126,7 +126,7 @@ fn shown(address: &ServerAddress) -> String {
 
 /// `(proxy, server, what)`; nothing if the server was removed.
 fn server_of(proxy: usize, index: usize, what: &str) -> Option<Plain> {
-    let known = Known::now()?;
+    let known = ProcessView::now()?;
     let (proxy, server) = known.server(proxy, index)?;
     let status = known.process.live.proxies.get(proxy.index)?.status(server.index)?;
     let limit = |most: u32| Plain::Int(if most == u32::MAX { 0 } else { most.into() });
@@ -187,8 +187,20 @@ pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
         "statistics",
         lua.create_function(|_, (proxy, kind, number): (u32, u32, u32)| Ok(statistics(proxy, kind, number)))?,
     )?;
-    native.set("command", lua.create_function(command)?)?;
-    native.set("force", lua.create_function(force_server)?)?;
+    native.set(
+        "command",
+        lua.create_function(|lua, (words, payload): (Vec<LuaString>, Option<LuaString>)| {
+            let words: Vec<String> = words.iter().map(|word| config::text::from_bytes(&word.as_bytes())).collect();
+            command(lua, words, payload.map(|payload| payload.as_bytes().to_vec()))
+        })?,
+    )?;
+    native.set(
+        "force",
+        lua.create_function(|_, (proxy, server, checker, operation): (usize, usize, String, String)| {
+            force_server(ServerPlace { proxy, server }, &checker, &operation);
+            Ok(())
+        })?,
+    )?;
     native.set(
         "challenge_ready",
         lua.create_function(|_, (name, domain): (String, String)| {
@@ -200,7 +212,7 @@ pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
         lua.create_function(|_, (proxy, server): (usize, usize)| {
             if let Some(process) = crate::here().map(|worker| worker.process.clone()) {
                 rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
-                    shut_sessions(&process, (proxy, server), Cause::Killed).await;
+                    shut_sessions(&process, ServerPlace { proxy, server }, Cause::Killed).await;
                 });
             }
             Ok(())
@@ -210,7 +222,7 @@ pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
 
 /// Whether a check can be overridden: not the health check of a server that tracks another one, nor a disabled agent
 /// check.
-fn is_checked(known: &Known, (proxy, server): (&Proxy, &Server), checker: Checker) -> bool {
+fn is_checked(known: &ProcessView, proxy: &Proxy, server: &Server, checker: Checker) -> bool {
     let state = known.process.live.proxies.get(proxy.index);
     match checker {
         Checker::Health => server.tracking.leader.is_none(),
@@ -220,28 +232,26 @@ fn is_checked(known: &Known, (proxy, server): (&Proxy, &Server), checker: Checke
     }
 }
 
-/// `(proxy, server, checker, operation)`: sets the operational state of a server, as if reported by one of its checks.
-fn force_server(_: &Lua, (proxy, server, checker, operation): (usize, usize, String, String)) -> mlua::Result<()> {
+/// Sets the operational state of a server, as if reported by one of its checks.
+fn force_server(place: ServerPlace, checker: &str, operation: &str) {
     let checker = if checker == "health" { Checker::Health } else { Checker::Agent };
-    let place = (proxy, server);
-    let operation = match operation.as_str() {
+    let operation = match operation {
         "up" => Operation::Up,
         "stopping" => Operation::Stopping,
         _ => Operation::Down,
     };
     match crate::here() {
         None => order(Order::Force(place, checker, operation)),
-        Some(worker) => force_at(&worker, place, (checker, operation)),
+        Some(worker) => force_at(&worker, place, checker, operation),
     }
-    Ok(())
 }
 
-fn force_at(worker: &Worker, (proxy, server): (usize, usize), (checker, operation): (Checker, Operation)) {
-    if let Some(known) = Known::now()
-        && let Some((proxy, server)) = known.server(proxy, server)
-        && is_checked(&known, (proxy, server), checker)
+fn force_at(worker: &Worker, place: ServerPlace, checker: Checker, operation: Operation) {
+    if let Some(known) = ProcessView::now()
+        && let Some((proxy, server)) = known.server(place.proxy, place.server)
+        && is_checked(&known, proxy, server, checker)
     {
-        force(worker, (proxy, server), (checker, operation), Orderer::Script);
+        force(worker, proxy, server, checker, operation, Orderer::Script);
     }
 }
 
@@ -250,7 +260,7 @@ enum Order {
     /// A command of the runtime API, with its payload.
     Command(Vec<String>, Option<Vec<u8>>),
     /// A state for a server.
-    Force((usize, usize), Checker, Operation),
+    Force(ServerPlace, Checker, Operation),
 }
 
 /// Changes to be executed by the first worker; `None`: done.
@@ -282,7 +292,7 @@ pub(crate) fn perform_orders() {
             }
             Order::Force(place, checker, operation) => {
                 if let Some(worker) = crate::here() {
-                    force_at(&worker, place, (checker, operation));
+                    force_at(&worker, place, checker, operation);
                 }
             }
         }
@@ -290,9 +300,7 @@ pub(crate) fn perform_orders() {
 }
 
 /// Returns the answer of a command, without the last line end; nil if it cannot be executed now.
-fn command(lua: &Lua, (words, payload): (Vec<mlua::LuaString>, Option<mlua::LuaString>)) -> mlua::Result<Value> {
-    let words: Vec<String> = words.iter().map(|word| config::text::from_bytes(&word.as_bytes())).collect();
-    let payload = payload.map(|payload| payload.as_bytes().to_vec());
+fn command(lua: &Lua, words: Vec<String>, payload: Option<Vec<u8>>) -> mlua::Result<Value> {
     if crate::here().is_none() && crate::process().is_some() {
         order(Order::Command(words, payload));
         return lua.create_string("")?.into_lua(lua);

@@ -12,9 +12,9 @@ use crate::value::Job;
 
 /// The notification of a queue: rung for each pushed element.
 #[derive(Clone, Default)]
-struct Bell(Arc<Mutex<Ring>>);
+struct QueueWaker(Arc<Mutex<Ring>>);
 
-impl UserData for Bell {}
+impl UserData for QueueWaker {}
 
 #[derive(Default)]
 struct Ring {
@@ -24,7 +24,7 @@ struct Ring {
     waiting: Vec<(u64, Waker)>,
 }
 
-impl Bell {
+impl QueueWaker {
     fn lock(&self) -> MutexGuard<'_, Ring> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -37,7 +37,7 @@ thread_local! {
 
 /// A wait.
 struct Wait {
-    bell: Bell,
+    bell: QueueWaker,
     number: u64,
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn begin(name: &str, values: &[Value]) -> Option<Job> {
     if name != "queue.wait" {
         return None;
     }
-    let bell = values.first()?.as_userdata()?.borrow::<Bell>().ok()?.clone();
+    let bell = values.first()?.as_userdata()?.borrow::<QueueWaker>().ok()?.clone();
     let seen = values.get(1).and_then(Value::as_u64)?;
     let wait = Wait { bell, number: NEXT.fetch_add(1, Ordering::Relaxed) };
     Some(Box::pin(async move {
@@ -85,11 +85,11 @@ pub(crate) fn wake() {
 /// # Errors
 /// Lua's error.
 pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
-    native.set("bell", lua.create_function(|lua, ()| lua.create_userdata(Bell::default()))?)?;
-    native.set("rung", lua.create_function(|_, bell: UserDataRef<Bell>| Ok(bell.lock().count))?)?;
+    native.set("bell", lua.create_function(|lua, ()| lua.create_userdata(QueueWaker::default()))?)?;
+    native.set("rung", lua.create_function(|_, bell: UserDataRef<QueueWaker>| Ok(bell.lock().count))?)?;
     native.set(
         "ring",
-        lua.create_function(|_, bell: UserDataRef<Bell>| {
+        lua.create_function(|_, bell: UserDataRef<QueueWaker>| {
             let mut ring = bell.lock();
             ring.count += 1;
             let wakers = ring.waiting.drain(..).map(|(_, waker)| waker);

@@ -19,26 +19,26 @@ use policy::rule::{Action as Ruled, RegisteredAction, RuleError, ScriptCall, Wai
 use crate::machine::Machine;
 use crate::prelude::native;
 use crate::registrations::Kind;
-use crate::run::{Answer, Run};
+use crate::run::{Answer, Run, RunTerms};
 use crate::shared::{Mark, WakeTime};
 use crate::stream_handle::{Evaluation, StreamHandle, fit, is_http};
-use crate::{Home, script_messages};
+use crate::{StateLocation, script_messages};
 
 /// Maximum number of arguments of a fetch or a converter.
 const MOST_ARGUMENTS: usize = 5;
 
 /// A function registered under a key, in each state that has it.
-struct Registered {
+struct RegisteredFunction {
     key: String,
     /// By the number of the state.
     known: Box<[OnceLock<Function>]>,
 }
 
-impl Registered {
-    fn new(key: String, home: &Home) -> Self {
+impl RegisteredFunction {
+    fn new(key: String, home: &StateLocation) -> Self {
         let states = match home {
-            Home::Shared(_) => 1,
-            Home::Threads(machines) => machines.len() + 1,
+            StateLocation::Shared(_) => 1,
+            StateLocation::Threads(machines) => machines.len() + 1,
         };
         Self { key, known: (0..states).map(|_| OnceLock::new()).collect() }
     }
@@ -56,7 +56,7 @@ impl Registered {
 fn run_at_once(
     machine: &Arc<Machine>,
     what: &Arc<str>,
-    registered: &Registered,
+    registered: &RegisteredFunction,
     lent: &dyn StreamHandle,
     arguments: impl FnOnce(&mlua::Lua, Function) -> mlua::Result<(Function, Vec<Value>)>,
 ) -> Result<MultiValue, String> {
@@ -64,7 +64,8 @@ fn run_at_once(
         let function =
             registered.in_state(machine).ok_or_else(|| format!("Lua {what}: not registered in this thread."))?;
         let made = arguments(lua, function).map_err(|error| format!("Lua {what}: {error}"))?;
-        let mut run = Run::new(machine, made.0, made.1, (Arc::clone(what), machine.limits.session, false))?;
+        let terms = RunTerms { what: Arc::clone(what), limit: machine.limits.session, yields: false };
+        let mut run = Run::new(machine, made.0, made.1, terms)?;
         let mut cx = task::Context::from_waker(Waker::noop());
         match run.poll(&mut cx, Some(lent), &mut |_, _, _| Answer::Unknown) {
             Poll::Ready(outcome) => outcome,
@@ -105,8 +106,8 @@ fn parameters() -> Signature {
 }
 
 /// Registers a fetch.
-pub(crate) fn add_fetch(services: &mut Services, name: &str, home: Home) -> bool {
-    let registered = Registered::new(format!("fetch.{name}"), &home);
+pub(crate) fn add_fetch(services: &mut Services, name: &str, home: StateLocation) -> bool {
+    let registered = RegisteredFunction::new(format!("fetch.{name}"), &home);
     let what: Arc<str> = format!("sample-fetch '{name}'").into();
     let eval = move |context: &Context<'_>, arguments: &Arguments| -> Option<MultiValue> {
         let machine = home.machine()?;
@@ -127,8 +128,8 @@ pub(crate) fn add_fetch(services: &mut Services, name: &str, home: Home) -> bool
 }
 
 /// Registers a converter.
-pub(crate) fn add_converter(services: &mut Services, name: &str, home: Home) -> bool {
-    let registered = Registered::new(format!("converter.{name}"), &home);
+pub(crate) fn add_converter(services: &mut Services, name: &str, home: StateLocation) -> bool {
+    let registered = RegisteredFunction::new(format!("converter.{name}"), &home);
     let what: Arc<str> = format!("converter '{name}'").into();
     let eval = move |context: &Context<'_>, value: Sample<'_>, arguments: &Arguments| -> Option<MultiValue> {
         let machine = home.machine()?;
@@ -141,8 +142,8 @@ pub(crate) fn add_converter(services: &mut Services, name: &str, home: Home) -> 
         });
         made.map_err(|why| script_messages::failed(context.frontend, &why)).ok()
     };
-    let types = (Type::Str, Type::Str);
-    let row = Converter::owned(format!("lua.{name}"), parameters(), types, move |context, value, arguments| {
+    let name = format!("lua.{name}");
+    let row = Converter::owned(name, parameters(), Type::Str, Type::Str, move |context, value, arguments| {
         let values = eval(context, value, arguments)?;
         to_text(context, &values)
     });
@@ -161,7 +162,7 @@ fn sets(names: &[String]) -> RuleSets {
 }
 
 /// Registers an action.
-pub(crate) fn add_action(services: &mut Services, name: &str, kind: &Kind, home: Home) -> bool {
+pub(crate) fn add_action(services: &mut Services, name: &str, kind: &Kind, home: StateLocation) -> bool {
     let Kind::Action(places, count) = kind else { return false };
     let (count, short, key, sets) = (*count, name.to_owned(), kind.key(name), sets(places));
     let number = services.add_action(Arc::new(move |arguments| {
@@ -181,7 +182,7 @@ pub(crate) fn add_action(services: &mut Services, name: &str, kind: &Kind, home:
 
 /// A call of an action.
 struct Acting {
-    home: Home,
+    home: StateLocation,
     name: String,
     /// The key of its function.
     key: String,
@@ -206,7 +207,9 @@ impl Acting {
             });
             let (caller, arguments) = arguments.map_err(|error| format!("Lua {what}: {error}"))?;
             lua.remove_app_data::<WakeTime>();
-            Run::new(&machine, caller, arguments, (what.as_str(), machine.limits.session, stream.may_wait()))
+            let terms =
+                RunTerms { what: what.as_str().into(), limit: machine.limits.session, yields: stream.may_wait() };
+            Run::new(&machine, caller, arguments, terms)
         })
     }
 

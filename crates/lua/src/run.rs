@@ -9,7 +9,7 @@ use mlua::thread::ThreadStatus;
 use mlua::{Function, IntoLua, Lua, MultiValue, Thread, Value};
 
 use crate::machine::{Machine, describe, split_traceback};
-use crate::shared::{Burst, Cut, LENT, Mark};
+use crate::shared::{Burst, LENT, Mark, TimeoutKind};
 use crate::stream_handle::StreamHandle;
 use crate::value::{Job, Plain};
 use crate::{jobs, queue};
@@ -25,7 +25,7 @@ pub(crate) enum Answer {
 }
 
 /// Handles requests of a function.
-pub(crate) type Asked<'a> = &'a mut dyn FnMut(&mut Context<'_>, &str, &[Value]) -> Answer;
+pub(crate) type CallHandler<'a> = &'a mut dyn FnMut(&mut Context<'_>, &str, &[Value]) -> Answer;
 
 enum State {
     /// Not started; the function's arguments.
@@ -38,6 +38,16 @@ enum State {
     Asks(String, Vec<Value>),
     /// It has ended.
     Over,
+}
+
+/// The name of a call and its limits.
+pub(crate) struct RunTerms {
+    /// The name in messages: `function 'x'`.
+    pub(crate) what: Arc<str>,
+    /// Maximum execution time.
+    pub(crate) limit: Option<Duration>,
+    /// It may wait.
+    pub(crate) yields: bool,
 }
 
 /// A call of a function.
@@ -75,9 +85,9 @@ impl Run {
         machine: &Arc<Machine>,
         function: Function,
         arguments: Vec<Value>,
-        (what, limit, yields): (impl Into<Arc<str>>, Option<Duration>, bool),
+        terms: RunTerms,
     ) -> Result<Self, String> {
-        let what = what.into();
+        let RunTerms { what, limit, yields } = terms;
         let thread = machine.coroutine(function).map_err(|error| format!("Lua {what}: {error}"))?;
         let (machine, state) = (Arc::clone(machine), State::New(arguments));
         Ok(Self { machine, thread, what, limit, spent: Duration::ZERO, yields, starts: false, state })
@@ -93,7 +103,7 @@ impl Run {
         &mut self,
         cx: &mut Context<'_>,
         lent: Option<&dyn StreamHandle>,
-        asked: Asked<'_>,
+        asked: CallHandler<'_>,
     ) -> Poll<Result<MultiValue, String>> {
         loop {
             let arguments = match std::mem::replace(&mut self.state, State::Over) {
@@ -163,8 +173,8 @@ impl Run {
         let machine = Arc::clone(&self.machine);
         machine.with(|lua| {
             let begun = rt::clock::moment();
-            let burst = machine.limits.burst.filter(|_| !self.starts).map(|burst| (begun + burst, Cut::Burst));
-            let whole = self.limit.map(|limit| (begun + limit.saturating_sub(self.spent), Cut::Execution));
+            let burst = machine.limits.burst.filter(|_| !self.starts).map(|burst| (begun + burst, TimeoutKind::Burst));
+            let whole = self.limit.map(|limit| (begun + limit.saturating_sub(self.spent), TimeoutKind::Execution));
             let deadline = [burst, whole].into_iter().flatten().min_by_key(|(moment, _)| *moment);
             let pauses = self.yields && !self.starts && machine.limits.forced_yield.is_some();
             let thread = pauses.then(|| self.thread.clone());
@@ -179,8 +189,8 @@ impl Run {
             rt::ends_at(before);
             self.spent += rt::clock::moment().saturating_since(begun);
             match (result, cut) {
-                (_, Some(Cut::Burst)) => ResumeResult::Failed(self.failure("burst timeout.")),
-                (_, Some(Cut::Execution)) => ResumeResult::Failed(self.failure("execution timeout.")),
+                (_, Some(TimeoutKind::Burst)) => ResumeResult::Failed(self.failure("burst timeout.")),
+                (_, Some(TimeoutKind::Execution)) => ResumeResult::Failed(self.failure("execution timeout.")),
                 (Ok(values), None) => self.sort(lua, values),
                 (Err(error), None) => ResumeResult::Failed(self.explain(&error)),
             }

@@ -18,16 +18,16 @@ use wire::http::Head;
 use crate::jobs::milliseconds;
 use crate::prelude::native;
 use crate::reply::is_name;
-use crate::run::{Answer, Run};
+use crate::run::{Answer, Run, RunTerms};
 use crate::stream_handle::request_parts;
 use crate::value::Plain;
-use crate::{Home, script_messages};
+use crate::{StateLocation, script_messages};
 
 /// Maximum number of buffered bytes per direction, before the other end has to read.
 const BUFFER: usize = 16_384;
 
 /// Registers a service for HTTP.
-pub(crate) fn add(services: &mut Services, name: &str, home: Home) -> bool {
+pub(crate) fn add(services: &mut Services, name: &str, home: StateLocation) -> bool {
     let shown = format!("lua.{name}");
     if services.names().find(&shown).is_some() {
         return false;
@@ -209,7 +209,7 @@ fn read_head(response: &Table) -> Result<AnswerHead, &'static str> {
 
 /// A request that a function answers.
 struct Serving {
-    home: Home,
+    home: StateLocation,
     name: String,
     state: SharedStreamState,
     task: Option<Key>,
@@ -226,7 +226,8 @@ impl Serving {
         let function = machine.function(&format!("service.{}", self.name)).ok_or_else(missing)?;
         let applet = machine.with(|lua| native(lua, "applet_http")?.call::<Value>(request_parts(request)));
         let applet = applet.map_err(|error| format!("Lua {what}: {error}"))?;
-        Run::new(&machine, function, vec![applet], (what, machine.limits.service, true))
+        let terms = RunTerms { what: what.into(), limit: machine.limits.service, yields: true };
+        Run::new(&machine, function, vec![applet], terms)
     }
 
     /// Resumes the function.
@@ -326,7 +327,7 @@ impl Service for Serving {
 }
 
 /// Registers a service for TCP.
-pub(crate) fn add_of_bytes(services: &mut Services, name: &str, home: Home) -> bool {
+pub(crate) fn add_of_bytes(services: &mut Services, name: &str, home: StateLocation) -> bool {
     let shown = format!("lua.{name}");
     if services.names().find(&shown).is_some() {
         return false;
@@ -377,6 +378,7 @@ impl Serving {
         let function = machine.function(&format!("service.{}", self.name)).ok_or_else(missing)?;
         let applet = machine.with(|lua| native(lua, "applet_tcp")?.call::<Value>(()));
         let applet = applet.map_err(|error| format!("Lua {what}: {error}"))?;
-        Run::new(&machine, function, vec![applet], (what, machine.limits.service, true))
+        let terms = RunTerms { what: what.into(), limit: machine.limits.service, yields: true };
+        Run::new(&machine, function, vec![applet], terms)
     }
 }

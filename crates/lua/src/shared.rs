@@ -13,7 +13,7 @@ pub(crate) const CLASSES: &str = "[haproxy]";
 
 /// The timeout that aborted a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub(crate) enum TimeoutKind {
     /// `tune.lua.burst-timeout`.
     Burst,
     /// Other timeouts.
@@ -23,13 +23,13 @@ pub(crate) enum Cut {
 /// The current run, as seen by the hook.
 pub(crate) struct Burst {
     /// Its deadline, and the timeout that it stems from.
-    pub(crate) deadline: Option<(Moment, Cut)>,
+    pub(crate) deadline: Option<(Moment, TimeoutKind)>,
     /// The coroutine that may yield.
     pub(crate) thread: Option<Thread>,
     /// It may block: it may yield, or the process is starting.
     pub(crate) may_block: bool,
     /// The timeout that aborted it.
-    pub(crate) cut: Option<Cut>,
+    pub(crate) cut: Option<TimeoutKind>,
 }
 
 scoped_tls_hkt::scoped_thread_local!(

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use engine::script::{Order, StreamAccess};
-use engine::service::bare::lend_applet;
+use engine::service::streamless_context::lend_applet;
 use expression::pattern::Regex;
 use expression::sample::{Context, Direction, EvalPlace, Type, Value as Sample, cast};
 use expression::variable::{Store, Variable};
@@ -77,12 +77,12 @@ impl StreamHandle for Evaluation<'_, '_> {
 
 /// The process, for functions without a stream. It has its own transaction variables.
 #[derive(Default)]
-pub(crate) struct Bare(RefCell<Store>);
+pub(crate) struct ProcessHandle(RefCell<Store>);
 
-impl StreamHandle for Bare {
+impl StreamHandle for ProcessHandle {
     fn lend(&self, with: &mut dyn FnMut(&Context<'_>)) -> bool {
         let Some(worker) = crate::here() else { return false };
-        lend_applet((&worker, &worker.generation()), "GLOBAL", Some(&self.0), |context| with(context));
+        lend_applet(&worker, &worker.generation(), "GLOBAL", Some(&self.0), |context| with(context));
         true
     }
 
@@ -97,7 +97,7 @@ impl StreamHandle for Bare {
 
 /// Cached expressions of scripts.
 #[derive(Default)]
-struct Asked {
+struct ExpressionCache {
     /// Address of the program that they were parsed for.
     program: usize,
     fetches: HashMap<String, Result<Arc<Expression>, String>>,
@@ -108,14 +108,14 @@ struct Asked {
 const MOST_EXPRESSIONS: usize = 4_096;
 
 thread_local! {
-    static ASKED: RefCell<Asked> = RefCell::default();
+    static ASKED: RefCell<ExpressionCache> = RefCell::default();
 }
 
-fn with_asked<T>(program: &Program, with: impl FnOnce(&mut Asked) -> T) -> T {
+fn with_asked<T>(program: &Program, with: impl FnOnce(&mut ExpressionCache) -> T) -> T {
     ASKED.with_borrow_mut(|asked| {
         let address = std::ptr::from_ref(program) as usize;
         if asked.program != address || asked.fetches.len() + asked.converters.len() >= MOST_EXPRESSIONS {
-            *asked = Asked { program: address, ..Asked::default() };
+            *asked = ExpressionCache { program: address, ..ExpressionCache::default() };
         }
         with(asked)
     })
@@ -478,7 +478,7 @@ fn keep(lent: &dyn StreamHandle, rest: &[Value]) -> mlua::Result<MultiValue> {
     let mut found = Value::Nil;
     lent.lend(&mut |context| {
         let Some(cell) = context.probes.kept_by_scripts() else { return };
-        let held = cell.take().and_then(|held| held.downcast::<Kept>().ok());
+        let held = cell.take().and_then(|held| held.downcast::<StreamValues>().ok());
         let mut held = held.unwrap_or_default();
         if sets {
             held.0.retain(|(number, _)| *number != owner);
@@ -493,7 +493,7 @@ fn keep(lent: &dyn StreamHandle, rest: &[Value]) -> mlua::Result<MultiValue> {
 
 /// Values stored by scripts for a stream, by state.
 #[derive(Default)]
-struct Kept(Vec<(i64, Value)>);
+struct StreamValues(Vec<(i64, Value)>);
 
 /// Returns method, version, path and query of the request, for services.
 fn request(lent: &dyn StreamHandle) -> Plain {

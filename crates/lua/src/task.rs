@@ -7,15 +7,16 @@ use mlua::{Function, Lua, Table, Value, Variadic};
 
 use crate::machine::Machine;
 use crate::registrations::Registrations;
-use crate::run::{Answer, Run};
+use crate::run::{Answer, Run, RunTerms};
 use crate::script_messages;
 
 /// The state that a function belongs to, for tasks started from within it.
-struct Own(std::sync::Weak<Machine>);
+struct OwnState(std::sync::Weak<Machine>);
 
 /// Runs a task on this worker until it ends.
 pub(crate) fn start(machine: &Arc<Machine>, function: Function, arguments: Vec<Value>) {
-    let run = Run::new(machine, function, arguments, ("task".to_owned(), machine.limits.task, true));
+    let terms = RunTerms { what: "task".into(), limit: machine.limits.task, yields: true };
+    let run = Run::new(machine, function, arguments, terms);
     rt::spawn(rt::Class::Normal, u64::MAX, async move {
         let outcome = match run {
             Ok(mut run) => {
@@ -39,7 +40,7 @@ pub(crate) fn start(machine: &Arc<Machine>, function: Function, arguments: Vec<V
 /// Lua's error.
 pub(crate) fn open(machine: &Arc<Machine>) -> mlua::Result<()> {
     machine.with(|lua| {
-        lua.set_app_data(Own(Arc::downgrade(machine)));
+        lua.set_app_data(OwnState(Arc::downgrade(machine)));
         lua.named_registry_value::<Table>("native")?.set("register_task", lua.create_function(register)?)
     })
 }
@@ -60,7 +61,7 @@ fn register(lua: &Lua, mut arguments: Variadic<Value>) -> mlua::Result<()> {
 
 /// Returns the state that a function belongs to.
 pub(crate) fn own(lua: &Lua) -> Option<Arc<Machine>> {
-    lua.app_data_ref::<Own>().and_then(|own| own.0.upgrade())
+    lua.app_data_ref::<OwnState>().and_then(|own| own.0.upgrade())
 }
 
 /// Starts a task for a running script.

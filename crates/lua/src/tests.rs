@@ -9,7 +9,7 @@ pub(crate) fn machine(limits: &str) -> Arc<Machine> {
     let spec = loaded.spec.global.lua;
     let memory = spec.maxmem as usize * (1 << 20);
     let machine = Machine::new(&spec, 0, ScriptLimits::new(&spec, 1), memory).expect("a state");
-    crate::bounds::open(&machine).expect("its functions");
+    crate::time_limits::open(&machine).expect("its functions");
     machine
 }
 
@@ -124,8 +124,8 @@ fn failure(limits: &str, text: &str) -> String {
 fn failure_of(what: &str, limits: &str, text: &str) -> String {
     let machine = machine(limits);
     let function = machine.with(|lua| lua.load(text).into_function().expect("a script"));
-    let what = (what.to_owned(), machine.limits.session, false);
-    let mut run = Run::new(&machine, function, Vec::new(), what).expect("a coroutine");
+    let terms = RunTerms { what: what.into(), limit: machine.limits.session, yields: false };
+    let mut run = Run::new(&machine, function, Vec::new(), terms).expect("a coroutine");
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
     match run.poll(&mut cx, None, &mut |_, _, _| Answer::Unknown) {
         std::task::Poll::Ready(Err(why)) => why,
@@ -276,8 +276,8 @@ fn hostile_scripts_end_and_harm_nothing_else() {
         let machine = machine(limits);
         for yields in [false, true] {
             let function = machine.with(|lua| lua.load(text).into_function().expect("a script"));
-            let what = ("action 'a'", machine.limits.session, yields);
-            let why = match Run::new(&machine, function, Vec::new(), what) {
+            let terms = RunTerms { what: "action 'a'".into(), limit: machine.limits.session, yields };
+            let why = match Run::new(&machine, function, Vec::new(), terms) {
                 Err(why) => why,
                 Ok(mut run) => {
                     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
@@ -333,7 +333,8 @@ fn forced_pauses_change_nothing() {
     for (text, expected) in rows {
         let text = format!("{THREE}{text}");
         let function = machine.with(|lua| lua.load(&text).into_function().expect("a script"));
-        let mut run = Run::new(&machine, function, Vec::new(), ("action 'a'", None, true)).expect("a run");
+        let terms = RunTerms { what: "action 'a'".into(), limit: None, yields: true };
+        let mut run = Run::new(&machine, function, Vec::new(), terms).expect("a run");
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
         let mut pauses = 0;
         let values = loop {

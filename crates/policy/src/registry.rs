@@ -4,7 +4,7 @@
 use crate::rule::{self, ReadAction, RegisteredAction};
 use crate::services::Services;
 use config::keyword::rule::RuleSets;
-use expression::rows::{Registered, Row, Unregistered};
+use expression::rows::{Row, RowRegistry, Unregistered};
 use expression::vocabulary::{Tables, Vocabulary};
 
 /// The registered rows and services. A clone shares the rows.
@@ -14,7 +14,7 @@ pub struct Registry {
     pub services: Services,
     /// Fetches and converters for expressions, including the built-in ones.
     pub vocabulary: Vocabulary,
-    actions: Registered<RegisteredAction>,
+    actions: RowRegistry<RegisteredAction>,
     /// Maps that scripts use, each as its converter: `map_str(file)`.
     pub maps: Vec<Box<str>>,
     /// Names of filters for `filter` lines, without `lua.`.
@@ -27,7 +27,7 @@ impl Registry {
         Self {
             services: Services::none(),
             vocabulary: Vocabulary::new(tables),
-            actions: Registered::none(),
+            actions: RowRegistry::none(),
             maps: Vec::new(),
             filters: Vec::new(),
         }

@@ -6,7 +6,7 @@ use bumpalo::Bump;
 use config::environment::Environment;
 use config::keyword::rule::HTTP_REQUEST;
 use config::spec::Family;
-use config::{InputFile, LoadOptions, Loaded};
+use config::{InputFile, LoadOptions, LoadedConfiguration};
 use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ fn path_length() -> Fetch {
 fn times(calls: &Arc<AtomicUsize>) -> Converter {
     let calls = Arc::clone(calls);
     let signature = Signature::owned(1, vec![Kind::Int, Kind::Int]);
-    Converter::owned("x.times", signature, (Type::Int, Type::Int), move |_, value, arguments| {
+    Converter::owned("x.times", signature, Type::Int, Type::Int, move |_, value, arguments| {
         calls.fetch_add(1, Ordering::Relaxed);
         let Value::Int(number) = value else { return None };
         Some(Value::Int(number * arguments.int(0)? + arguments.int(1).unwrap_or(0)))
@@ -62,9 +62,9 @@ fn registry(calls: &Arc<AtomicUsize>) -> Registry {
     registry
 }
 
-struct Registered(Registry);
+struct TestRegistry(Registry);
 
-impl policy::Resolver for Registered {
+impl policy::Resolver for TestRegistry {
     fn resolve(&mut self, host: &str, _: Family) -> Result<IpAddr, String> {
         Err(format!("{host} is not looked up"))
     }
@@ -74,7 +74,7 @@ impl policy::Resolver for Registered {
     }
 }
 
-impl Names for Registered {
+impl Names for TestRegistry {
     fn frontend(&self, _: &str) -> Option<usize> {
         None
     }
@@ -105,7 +105,7 @@ impl Names for Registered {
 }
 
 /// A frontend with these rules.
-fn load(rules: &str) -> Loaded {
+fn load(rules: &str) -> LoadedConfiguration {
     let text =
         format!("frontend f\n mode http\n timeout client 1s\n bind 127.0.0.1:8080\n{rules}\n http-request deny\n");
     let file = InputFile { name: "haproxy.cfg".to_owned(), bytes: text.into_bytes() };
@@ -117,7 +117,7 @@ fn compile(rules: &str, registry: Registry) -> Result<Program, Vec<String>> {
     let loaded = load(rules);
     let mut found = loaded.diagnostics;
     let limits = policy::SystemLimits { descriptors: 2_000, ..policy::SystemLimits::default() };
-    let program = policy::compile(&loaded.spec, &mut Registered(registry), &limits, &mut found);
+    let program = policy::compile(&loaded.spec, &mut TestRegistry(registry), &limits, &mut found);
     let alerts = found.into_iter().filter(|diagnostic| diagnostic.is_alert());
     let errors: Vec<_> = alerts
         .map(|alert| [Some(alert.message), alert.hint].into_iter().flatten().collect::<Vec<_>>().join(" | "))
@@ -251,7 +251,8 @@ fn names_that_are_taken_or_that_nobody_could_write_are_refused() {
         registry.vocabulary.add_converter(Converter::owned(
             name,
             Signature::NONE,
-            (Type::Int, Type::Int),
+            Type::Int,
+            Type::Int,
             |_, value, _| Some(value),
         ))
     };
@@ -268,11 +269,11 @@ fn names_that_are_taken_or_that_nobody_could_write_are_refused() {
 #[test]
 fn expressions_of_rows_that_were_registered_anew_differ() {
     let calls = Arc::default();
-    let (one, other) = (Registered(registry(&calls)), Registered(registry(&calls)));
+    let (one, other) = (TestRegistry(registry(&calls)), TestRegistry(registry(&calls)));
     let read =
-        |text: &str, names: &Registered| Expression::parse_all(text, EvalPlace::FrontRequestHead, names).unwrap();
+        |text: &str, names: &TestRegistry| Expression::parse_all(text, EvalPlace::FrontRequestHead, names).unwrap();
     for text in ["x.path_length", "path,length,x.times(2)"] {
-        assert_eq!(read(text, &one), read(text, &Registered(one.0.clone())), "{text}");
+        assert_eq!(read(text, &one), read(text, &TestRegistry(one.0.clone())), "{text}");
         assert_ne!(read(text, &one), read(text, &other), "{text}");
     }
     assert_eq!(read("path,length", &one), read("path,length", &other));
@@ -283,7 +284,7 @@ fn a_backend_that_the_runtime_api_adds_finds_what_its_program_was_compiled_with(
     let later = load(" http-request deny\nbackend late\n mode http\n http-request x.mark(a) b").spec;
     let add = |registry: Registry| {
         let program = compile("", registry).unwrap();
-        policy::compile::add_backend((&later, &program), 0).map(|(proxy, _)| proxy.rules.http_request.len())
+        policy::compile::add_backend(&later, &program, 0).map(|(proxy, _)| proxy.rules.http_request.len())
     };
     assert_eq!(add(registry(&Arc::default())), Ok(2), "with the line that follows all");
     assert!(add(Registry::none()).unwrap_err().contains("but got 'x.mark(a)'"));

@@ -11,7 +11,7 @@ use crate::sys;
 
 /// Operations that must remain permitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Needs {
+pub struct RequiredOperations {
     /// Starting other programs.
     pub programs: bool,
     /// Executing programs that gain privileges from their files (setuid, file capabilities).
@@ -45,7 +45,7 @@ pub struct Confined {
 
 /// Applies the measures that `needs` and `extent` permit. If one fails, the others are still applied. Files may still
 /// be created and replaced in the folders in `written`.
-pub fn confine(needs: Needs, extent: Extent, written: &[BorrowedFd<'_>]) -> Confined {
+pub fn confine(needs: RequiredOperations, extent: Extent, written: &[BorrowedFd<'_>]) -> Confined {
     let gains = (!needs.gains).then(sys::rights::forbid_new_privileges);
     let files = (!needs.programs && !needs.files).then(|| sys::landlock::forbid_changes(written));
     let is_free = extent == Extent::Free && files.as_ref().is_some_and(Result::is_ok);
@@ -100,9 +100,9 @@ mod tests {
 
     fn serving() {
         let path = std::path::PathBuf::from(std::env::var_os(FOLDER).unwrap());
-        let kept = crate::Folder::open(&path, (None, None)).unwrap();
-        kept.write("a.pem", b"old", (None, None)).unwrap();
-        let done = confine(Needs::default(), Extent::Whole, &[kept.descriptor()]);
+        let kept = crate::Folder::open(&path, crate::FileOwner::default()).unwrap();
+        kept.write("a.pem", b"old", crate::FileOwner::default()).unwrap();
+        let done = confine(RequiredOperations::default(), Extent::Whole, &[kept.descriptor()]);
         // A kernel may lack one of the measures; those that it has must work.
         let holds = |measure: &Option<io::Result<()>>| measure.as_ref().is_some_and(Result::is_ok);
         assert!(holds(&done.gains), "{done:?}");
@@ -112,7 +112,7 @@ mod tests {
             assert!(refused(std::fs::write("/tmp/weir-test-confined", "x")));
             assert!(refused(std::fs::create_dir("/tmp/weir-test-confined-directory")));
             std::fs::read("/proc/self/status").unwrap();
-            kept.write("a.pem", b"new", (None, None)).unwrap();
+            kept.write("a.pem", b"new", crate::FileOwner::default()).unwrap();
             assert_eq!(kept.read("a.pem").unwrap(), b"new");
             assert!(refused(std::fs::create_dir(path.join("inside"))));
         }
@@ -151,13 +151,13 @@ mod tests {
 
     /// One of the two is in effect if the kernel has either, and the costly one only without the other.
     fn free() {
-        let done = confine(Needs::default(), Extent::Free, &[]);
+        let done = confine(RequiredOperations::default(), Extent::Free, &[]);
         assert_eq!(done.calls.is_none(), matches!(done.files, Some(Ok(()))), "{done:?}");
         std::thread::spawn(talk).join().unwrap();
     }
 
     fn programs() {
-        let done = confine(Needs { programs: true, ..Needs::default() }, Extent::Free, &[]);
+        let done = confine(RequiredOperations { programs: true, ..RequiredOperations::default() }, Extent::Free, &[]);
         assert!(done.files.is_none());
         assert!(done.calls.is_some(), "nothing else holds");
         assert!(Command::new("/bin/true").status().unwrap().success());

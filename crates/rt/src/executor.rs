@@ -354,7 +354,7 @@ fn run_queue(worker: &Worker, queue: Queue, count: usize, period: Duration) {
     for number in 1..=count {
         let next = worker.tasks.borrow_mut().take_next(queue);
         match next {
-            Some(Some(task)) => call(worker, task),
+            Some(Some((id, tag, future))) => call(worker, id, tag, future),
             Some(None) => {}
             None => break,
         }
@@ -369,7 +369,7 @@ fn run_queue(worker: &Worker, queue: Queue, count: usize, period: Duration) {
 
 /// Polls a task once.
 #[inline]
-fn call(worker: &Worker, (id, tag, mut future): (TaskId, u64, TaskFuture)) {
+fn call(worker: &Worker, id: TaskId, tag: u64, mut future: TaskFuture) {
     worker.begin_call();
     if tag != NO_TAG {
         count(&worker.counts.tagged);

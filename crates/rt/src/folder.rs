@@ -13,22 +13,29 @@ use crate::sys;
 /// Maximum size in bytes of a file that is read.
 const MOST: u64 = 1 << 20;
 
+/// The user and the group that files are given to; `None`: those of the process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FileOwner {
+    pub user: Option<u32>,
+    pub group: Option<u32>,
+}
+
 /// An open folder.
 #[derive(Debug)]
 pub struct Folder(OwnedFd);
 
 impl Folder {
-    /// Opens a folder; creates it with mode 0700 if it does not exist. `owner`: user and group that will write to it,
-    /// if the process is about to change its own.
+    /// Opens a folder; creates it with mode 0700 if it does not exist. `owner` will write to it, if the process
+    /// is about to change its user and its group.
     ///
     /// # Errors
     /// From the system.
-    pub fn open(path: &Path, (user, group): (Option<u32>, Option<u32>)) -> io::Result<Self> {
+    pub fn open(path: &Path, owner: FileOwner) -> io::Result<Self> {
         use std::os::unix::fs::{DirBuilderExt as _, chown};
         if !path.is_dir() {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-            if user.is_some() || group.is_some() {
-                chown(path, user, group)?;
+            if owner != FileOwner::default() {
+                chown(path, owner.user, owner.group)?;
             }
         }
         let file = File::open(path)?;
@@ -57,7 +64,7 @@ impl Folder {
     ///
     /// # Errors
     /// As for [`Folder::read`]; the previous file is then unchanged.
-    pub fn write(&self, name: &str, content: &[u8], (user, group): (Option<u32>, Option<u32>)) -> io::Result<()> {
+    pub fn write(&self, name: &str, content: &[u8], owner: FileOwner) -> io::Result<()> {
         use std::os::unix::fs::fchown;
         let draft = format!(".{}.new", plain(name)?);
         // A draft left by an earlier process.
@@ -66,9 +73,9 @@ impl Folder {
             _ => {}
         }
         let mut file = File::from(sys::folder::create(self.0.as_fd(), &draft)?);
-        let written = file.write_all(content).and_then(|()| match (user, group) {
-            (None, None) => Ok(()),
-            owner => fchown(&file, owner.0, owner.1),
+        let written = file.write_all(content).and_then(|()| match owner {
+            FileOwner { user: None, group: None } => Ok(()),
+            FileOwner { user, group } => fchown(&file, user, group),
         });
         let moved =
             written.and_then(|()| file.sync_all()).and_then(|()| sys::folder::rename(self.0.as_fd(), &draft, name));
@@ -96,7 +103,7 @@ mod tests {
     #[test]
     fn files_are_written_whole_and_for_their_owner_alone() {
         let path = std::env::temp_dir().join(format!("weir-test-folder-{}", std::process::id()));
-        let nobody = (None, None);
+        let nobody = FileOwner::default();
         let folder = Folder::open(&path.join("inside"), nobody).unwrap();
         assert_eq!(std::fs::metadata(path.join("inside")).unwrap().mode() & 0o777, 0o700);
         assert_eq!(folder.read("a.pem").unwrap_err().kind(), io::ErrorKind::NotFound);

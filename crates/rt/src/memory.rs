@@ -1,7 +1,7 @@
 //! The memory of the process: a counting allocator, the budget that the limits leave, and a reserve for when they are
 //! reached.
 //!
-//! It must never decide which tasks wait: that is the responsibility of [`crate::supply`].
+//! It must never decide which tasks wait: that is the responsibility of [`crate::memory_queue`].
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -24,7 +24,7 @@ const RESERVE: std::ops::RangeInclusive<usize> = 1 << 20..=8 << 20;
 const THREAD: usize = (2 << 20) + (256 << 10);
 
 /// The system's allocator, with every byte counted in [`base::memory::PROCESS`]. If the kernel refuses memory, a
-/// reserve is freed first: the process continues, and [`crate::supply`] has time to make tasks wait.
+/// reserve is freed first: the process continues, and [`crate::memory_queue`] has time to make tasks wait.
 #[derive(Debug)]
 pub struct Counting;
 

@@ -1,5 +1,5 @@
 //! The tasks of a worker that wait for memory, and how scarce it is. Must never decide which of them continues: that is
-//! the responsibility of [`crate::supply`].
+//! the responsibility of [`crate::memory_queue`].
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

@@ -18,14 +18,14 @@ pub const ATOMIC: usize = 4096;
 /// A shared descriptor, written to by several threads.
 #[derive(Debug)]
 pub struct Output {
-    way: Way,
+    way: WriteMode,
     /// The rest of a partial write. Nothing else is written before it, so that lines stay whole.
     tail: Mutex<Vec<u8>>,
 }
 
 /// How to write without waiting.
 #[derive(Debug)]
-enum Way {
+enum WriteMode {
     /// A description of our own, opened non-blocking: pipes and terminals.
     Own(File),
     /// Each call is non-blocking (`MSG_DONTWAIT`): sockets.
@@ -45,23 +45,23 @@ impl Output {
         let file = File::from(duplicate(descriptor)?);
         let kind = file.metadata()?.file_type();
         let way = if kind.is_socket() {
-            Way::Socket(file)
+            WriteMode::Socket(file)
         } else if kind.is_fifo() || file.is_terminal() {
             let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
             let again = format!("/proc/self/fd/{}", file.as_raw_fd());
             match OpenOptions::new().write(true).custom_flags(flags).open(again) {
-                Ok(own) => Way::Own(own),
-                Err(_) => Way::Asked(file),
+                Ok(own) => WriteMode::Own(own),
+                Err(_) => WriteMode::Asked(file),
             }
         } else {
-            Way::Direct(file)
+            WriteMode::Direct(file)
         };
         Ok(Output { way, tail: Mutex::default() })
     }
 
     /// Whether several lines may be combined in one write. Not for sockets, which may preserve message boundaries.
     pub fn takes_batches(&self) -> bool {
-        !matches!(self.way, Way::Socket(_))
+        !matches!(self.way, WriteMode::Socket(_))
     }
 
     /// Writes one or more whole lines. Up to [`ATOMIC`] bytes do not interleave with other writes to the same pipe.
@@ -110,21 +110,21 @@ impl Output {
     }
 }
 
-impl Way {
+impl WriteMode {
     /// Returns the number of bytes written; 0 if there is no free space.
     fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut file = match self {
-            Way::Socket(file) => {
+            WriteMode::Socket(file) => {
                 let slices = [io::IoSlice::new(bytes)];
                 return Ok(sys::socket::send_datagram(file.as_raw_fd(), &slices, None)?.unwrap_or(0));
             }
             // A pipe that has any free space accepts this much, so that the write does not block.
-            Way::Asked(file) if !has_room(file)? => return Ok(0),
-            Way::Asked(file) => {
+            WriteMode::Asked(file) if !has_room(file)? => return Ok(0),
+            WriteMode::Asked(file) => {
                 let mut file = file;
                 return file.write(&bytes[..bytes.len().min(ATOMIC)]);
             }
-            Way::Own(file) | Way::Direct(file) => file,
+            WriteMode::Own(file) | WriteMode::Direct(file) => file,
         };
         loop {
             match file.write(bytes) {
@@ -210,7 +210,7 @@ mod tests {
     fn a_pipe_that_cannot_be_opened_again_is_asked_for_room() {
         let (mut reader, writer) = io::pipe().unwrap();
         let file = File::from(OwnedFd::from(writer));
-        let output = Output { way: Way::Asked(file), tail: Mutex::default() };
+        let output = Output { way: WriteMode::Asked(file), tail: Mutex::default() };
         while output.write(&[b'x'; ATOMIC]).is_ok() {}
         let full = drain(&mut reader, ATOMIC);
         assert_eq!(full, [b'x'; ATOMIC]);

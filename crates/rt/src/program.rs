@@ -87,7 +87,7 @@ impl Invocation {
     ///
     /// # Errors
     /// From the kernel: the process cannot be created, or the program not executed.
-    pub fn start(&self) -> io::Result<Launched> {
+    pub fn start(&self) -> io::Result<RunningProgram> {
         abandoned().retain_mut(|child| matches!(child.try_wait(), Ok(None)));
         if self.program.contains('/') {
             return self.execute(&self.program);
@@ -105,14 +105,14 @@ impl Invocation {
         Err(refused)
     }
 
-    fn execute(&self, file: &str) -> io::Result<Launched> {
+    fn execute(&self, file: &str) -> io::Result<RunningProgram> {
         let mut command = Command::new(file);
         let variables = self.environment.iter().map(|(name, value)| (name, value));
         command.env_clear().envs(variables).env("PATH", &self.path);
         command.arg0(&self.program).args(&self.arguments).process_group(0);
         let child = sys::signal::with_none_blocked(|| command.spawn())?;
         let number = child.id();
-        let mut launched = Launched { child: Some(child), end: None };
+        let mut launched = RunningProgram { child: Some(child), end: None };
         enter(number);
         launched.end = Some(Socket::Os(sys::process::open_process(number)?.into()));
         Ok(launched)
@@ -120,13 +120,13 @@ impl Invocation {
 }
 
 /// A program that has just been started. Dropping it kills the program.
-pub struct Launched {
+pub struct RunningProgram {
     child: Option<Child>,
     /// The process descriptor: readable once the process has ended.
     end: Option<Socket>,
 }
 
-impl Launched {
+impl RunningProgram {
     /// Monitors it on the current worker.
     ///
     /// # Errors
@@ -167,7 +167,7 @@ impl Launched {
     }
 }
 
-impl Drop for Launched {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         self.signal(Signal::Kill);
         let Some(mut child) = self.child.take() else { return };
@@ -180,7 +180,7 @@ impl Drop for Launched {
 
 /// A program that a worker monitors. Dropping it kills the program.
 pub struct Running {
-    launched: Launched,
+    launched: RunningProgram,
     end: Socket,
     key: Key,
 }
@@ -220,7 +220,7 @@ impl Drop for Running {
     }
 }
 
-impl fmt::Debug for Launched {
+impl fmt::Debug for RunningProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Launched").field("process", &self.child.as_ref().map(Child::id)).finish()
     }

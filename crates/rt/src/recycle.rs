@@ -30,12 +30,12 @@ pub struct Recycled<T: ?Sized> {
 }
 
 /// A future with a type name.
-pub(crate) trait Named: Future {
+pub(crate) trait NamedFuture: Future {
     /// Returns the name of its type. A suspended future is borrowed as for a poll.
     fn name(self: Pin<&mut Self>) -> &'static str;
 }
 
-impl<F: Future> Named for F {
+impl<F: Future> NamedFuture for F {
     fn name(self: Pin<&mut Self>) -> &'static str {
         std::any::type_name::<F>()
     }
@@ -77,14 +77,14 @@ impl<F> Recycled<F> {
 impl<F: Future<Output = ()> + 'static> Recycled<F> {
     /// Erases the type to that of a task, which keeps its name.
     #[inline]
-    pub(crate) fn into_task(self) -> Recycled<dyn Named<Output = ()>> {
+    pub(crate) fn into_task(self) -> Recycled<dyn NamedFuture<Output = ()>> {
         let boxed = mem::ManuallyDrop::new(self);
         Recycled { content: boxed.content, owns: PhantomData }
     }
 }
 
-impl Recycled<dyn Named<Output = ()>> {
-    /// See [`Named::name`].
+impl Recycled<dyn NamedFuture<Output = ()>> {
+    /// See [`NamedFuture::name`].
     pub(crate) fn name(&mut self) -> &'static str {
         self.pinned().name()
     }
@@ -116,15 +116,14 @@ impl<T: ?Sized> Recycled<T> {
         Layout::for_value(unsafe { &*(self.content.as_ptr() as *const UnsafeCell<T>) })
     }
 
-    /// Prefetches the content's first cache lines, for callers that access it soon.
+    /// Prefetches the first cache lines of the content, and what follows it if it is shorter, for callers that access it soon.
     #[inline]
     pub(crate) fn prefetch(&self) {
         const LINE: usize = 64;
-        const LINES: usize = 8;
-        let size = self.layout().size();
+        const LINES: usize = 4;
         let start = self.content.cast::<u8>();
-        for at in (0..size.min(LINES * LINE)).step_by(LINE) {
-            sys::thread::prefetch(start.as_ptr().wrapping_add(at));
+        for at in 0..LINES {
+            sys::thread::prefetch(start.as_ptr().wrapping_add(at * LINE));
         }
     }
 }

@@ -12,7 +12,7 @@ use base::Moment;
 use crate::current;
 use crate::mailbox;
 use crate::profile::Profile;
-use crate::recycle::{Named, Recycled};
+use crate::recycle::{NamedFuture, Recycled};
 use crate::task_id::{MOST_TASKS, TaskId};
 
 /// The scheduling class of a task.
@@ -28,7 +28,7 @@ pub enum Class {
     Background,
 }
 
-pub(crate) type TaskFuture = Recycled<dyn Named<Output = ()>>;
+pub(crate) type TaskFuture = Recycled<dyn NamedFuture<Output = ()>>;
 
 /// Creates a waker of a task.
 pub(crate) fn waker(id: TaskId) -> Waker {

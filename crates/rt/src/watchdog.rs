@@ -119,7 +119,7 @@ fn examine(watchdog: &Watchdog, remote: &Remote, judge: &mut Judge, period: Dura
         return judge.forget();
     }
     let Ok(used) = threads::processor_time(thread) else { return judge.forget() };
-    let seen = Seen { progress: remote.progress(), used, will_end: remote.will_end(crate::clock::moment()) };
+    let seen = Observation { progress: remote.progress(), used, will_end: remote.will_end(crate::clock::moment()) };
     let limits = StallLimits { period, warn_after: watchdog.warn_after, give_up_after: watchdog.give_up_after };
     let Some(verdict) = judge.judge(seen, limits, || threads::look_at(thread)) else { return };
     let Sample { tag, mut frames, count, .. } = verdict.sample;
@@ -142,7 +142,7 @@ fn examine(watchdog: &Watchdog, remote: &Remote, judge: &mut Judge, period: Dura
 
 /// One observation of a worker that does not sleep.
 #[derive(Clone, Copy)]
-struct Seen {
+struct Observation {
     progress: u32,
     /// The processor time of its thread.
     used: Duration,
@@ -189,7 +189,12 @@ impl Judge {
     /// An iteration may be long because of many tasks, and a poll may be long because of many requests: both make
     /// progress. A stall is the same task without progress in several observations. Time is counted in observations, so
     /// that a suspended machine does not count.
-    fn judge(&mut self, seen: Seen, limits: StallLimits, look: impl FnOnce() -> Option<Sample>) -> Option<Verdict> {
+    fn judge(
+        &mut self,
+        seen: Observation,
+        limits: StallLimits,
+        look: impl FnOnce() -> Option<Sample>,
+    ) -> Option<Verdict> {
         let Some((_, start)) = self.progress.filter(|(progress, _)| *progress == seen.progress) else {
             *self = Judge { progress: Some((seen.progress, seen.used)), ..Judge::default() };
             return None;
@@ -247,7 +252,7 @@ mod tests {
         let mut told = Vec::new();
         for (index, (progress, used, task)) in story.iter().enumerate() {
             let sample = || Some(Sample { task: *task, tag: 0, frames: [0; threads::MOST_FRAMES], count: 0 });
-            let seen = Seen { progress: *progress, used: MILLISECOND * *used, will_end: index < end };
+            let seen = Observation { progress: *progress, used: MILLISECOND * *used, will_end: index < end };
             if let Some(verdict) = judge.judge(seen, limits, sample) {
                 told.push((index, verdict.stage));
             }

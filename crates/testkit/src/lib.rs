@@ -14,7 +14,7 @@ mod time;
 pub use chunks::{Chunked, decode_chunks, encode_chunks};
 pub use journal::{Journal, line_matches};
 pub use peer::{Peer, PeerOptions};
-pub use readers::{Found, READERS, Reader, Rest};
+pub use readers::{READERS, Reader, Remainder, RequestSpan};
 pub use scope::Scope;
 pub use service::Service;
 pub use time::{LATE_AT_MOST, PATIENCE, Stopwatch, both, sleep, within};

@@ -35,7 +35,7 @@ pub struct Reader {
 
 /// A request found in the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct RequestSpan {
     /// Its start.
     pub start: usize,
     /// Its end.
@@ -48,7 +48,7 @@ pub struct Found {
 
 /// The bytes after the last complete request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rest {
+pub enum Remainder {
     /// Nothing.
     Nothing,
     /// An incomplete request, and its start.
@@ -119,31 +119,31 @@ pub const READERS: &[Reader] = {
 
 impl Reader {
     /// Returns the requests in `bytes`, and the remainder.
-    pub fn read(&self, bytes: &[u8]) -> (Vec<Found>, Rest) {
+    pub fn read(&self, bytes: &[u8]) -> (Vec<RequestSpan>, Remainder) {
         let (mut found, mut at) = (Vec::new(), 0);
         loop {
             if !self.strict {
                 at += bytes[at..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
             }
             if at == bytes.len() {
-                return (found, Rest::Nothing);
+                return (found, Remainder::Nothing);
             }
-            if found.last().is_some_and(|found: &Found| found.last) {
-                return (found, Rest::Junk("the connection was to end".to_owned()));
+            if found.last().is_some_and(|found: &RequestSpan| found.last) {
+                return (found, Remainder::Junk("the connection was to end".to_owned()));
             }
             let heading = match self.head(bytes, at) {
                 Whole(heading) => heading,
-                Part => return (found, Rest::Part(at)),
-                Junk(why) => return (found, Rest::Junk(why)),
+                Part => return (found, Remainder::Part(at)),
+                Junk(why) => return (found, Remainder::Junk(why)),
             };
             let end = match self.body(bytes, &heading) {
                 Whole(end) => end,
-                Part => return (found, Rest::Part(at)),
-                Junk(why) => return (found, Rest::Junk(why)),
+                Part => return (found, Remainder::Part(at)),
+                Junk(why) => return (found, Remainder::Junk(why)),
             };
             let says = |word: &str| heading.values("connection").any(|value| contains(value, word));
             let last = says("close") || heading.old && !says("keep-alive");
-            found.push(Found { start: at, end, old: heading.old, last });
+            found.push(RequestSpan { start: at, end, old: heading.old, last });
             at = end;
         }
     }
@@ -325,7 +325,7 @@ fn contains(value: &[u8], word: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn ends(name: &str, bytes: &[u8]) -> (Vec<usize>, Rest) {
+    fn ends(name: &str, bytes: &[u8]) -> (Vec<usize>, Remainder) {
         let reader = READERS.iter().find(|reader| reader.name == name).unwrap();
         let (found, rest) = reader.read(bytes);
         (found.iter().map(|found| found.end).collect(), rest)
@@ -337,7 +337,7 @@ mod tests {
             PUT / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n0\r\nx: y\r\n\r\nGET / HT";
         for reader in READERS {
             let (found, rest) = reader.read(bytes);
-            assert_eq!((found.len(), rest), (3, Rest::Part(bytes.len() - 8)), "{}", reader.name);
+            assert_eq!((found.len(), rest), (3, Remainder::Part(bytes.len() - 8)), "{}", reader.name);
         }
     }
 
@@ -358,6 +358,10 @@ mod tests {
         for (name, bytes) in rows {
             assert_ne!(ends(name, bytes), ends("plain", bytes), "{name}");
         }
-        assert!(rows[..8].iter().all(|(_, bytes)| matches!(ends("strict", bytes).1, Rest::Junk(_) | Rest::Part(_))));
+        assert!(
+            rows[..8]
+                .iter()
+                .all(|(_, bytes)| matches!(ends("strict", bytes).1, Remainder::Junk(_) | Remainder::Part(_)))
+        );
     }
 }

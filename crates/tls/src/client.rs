@@ -11,7 +11,7 @@ use rustls::pki_types::ServerName;
 use rustls::sign::SingleCertAndKey;
 
 use crate::certificate::Certificate;
-use crate::details::{Wanted, key_log};
+use crate::details::{DetailSet, key_log};
 use crate::limits::RecordLimits;
 use crate::provider::Algorithms;
 use crate::signature;
@@ -46,7 +46,7 @@ pub struct Settings {
 /// The client side of connections to servers.
 pub struct Client {
     ready: RwLock<Arc<Ready>>,
-    wanted: Arc<Wanted>,
+    wanted: Arc<DetailSet>,
     /// The protocol that the last handshake negotiated, by server name; bounded like sessions.
     protocols: Mutex<HashMap<ServerName<'static>, Vec<u8>>>,
 }
@@ -85,11 +85,11 @@ impl Client {
 
     /// Sets which handshake details are kept.
     #[must_use]
-    pub fn noting(self, wanted: &Arc<Wanted>) -> Self {
+    pub fn noting(self, wanted: &Arc<DetailSet>) -> Self {
         Self { wanted: Arc::clone(wanted), ..self }
     }
 
-    pub(crate) fn wanted(&self) -> &Wanted {
+    pub(crate) fn wanted(&self) -> &DetailSet {
         &self.wanted
     }
 
@@ -111,7 +111,7 @@ impl Client {
     /// offered, or because the last handshake negotiated it. Then only that one is offered, so that the server either
     /// accepts the data under that protocol, or not at all.
     #[must_use]
-    pub fn with_early_data(&self, asked: Asked) -> Asked {
+    pub fn with_early_data(&self, asked: ServerIdentity) -> ServerIdentity {
         let ready = self.ready();
         let alpn = &ready.settings.alpn;
         if alpn.iter().all(|name| name.starts_with(b"http/1.")) {
@@ -122,13 +122,13 @@ impl Client {
             _ => self.protocols.lock().unwrap_or_else(PoisonError::into_inner).get(&asked.name).cloned(),
         };
         match known.filter(|name| name == b"h2" || name.starts_with(b"http/1.")) {
-            Some(protocol) => Asked { early: true, protocol: Some(protocol), ..asked },
+            Some(protocol) => ServerIdentity { early: true, protocol: Some(protocol), ..asked },
             None => asked,
         }
     }
 
     /// Records the negotiated protocol, if early data may need it.
-    pub fn note_protocol(&self, asked: &Asked, protocol: Option<&[u8]>) {
+    pub fn note_protocol(&self, asked: &ServerIdentity, protocol: Option<&[u8]>) {
         if !self.may_send_early() {
             return;
         }
@@ -210,7 +210,7 @@ impl Client {
         self.ready().settings.limits
     }
 
-    pub(crate) fn config(&self, asked: &Asked) -> Arc<ClientConfig> {
+    pub(crate) fn config(&self, asked: &ServerIdentity) -> Arc<ClientConfig> {
         let ready = self.ready();
         let [named, nameless] = match &ready.early {
             Some([named, nameless]) if asked.early => [named, nameless],
@@ -288,7 +288,7 @@ impl Ready {
 /// The expected identity of a server: its name, or its address if there is no name, which is also the key of remembered
 /// sessions.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct ServerIdentity {
     pub(crate) name: ServerName<'static>,
     /// The name required in its certificate, if it cannot be sent as SNI.
     wanted: Option<Box<str>>,
@@ -298,7 +298,7 @@ pub struct Asked {
     pub(crate) protocol: Option<Vec<u8>>,
 }
 
-impl Asked {
+impl ServerIdentity {
     /// Returns a copy with early data enabled or disabled.
     #[must_use]
     pub fn with_early_data(self, early: bool) -> Self {
@@ -306,7 +306,7 @@ impl Asked {
     }
 }
 
-impl From<ServerName<'static>> for Asked {
+impl From<ServerName<'static>> for ServerIdentity {
     fn from(name: ServerName<'static>) -> Self {
         Self { name, wanted: None, early: false, protocol: None }
     }
@@ -314,11 +314,11 @@ impl From<ServerName<'static>> for Asked {
 
 /// Returns the identity for a handshake: the host's name as SNI if permitted (RFC 6066, section 3), otherwise no SNI.
 /// The certificate must be valid for the host in any case.
-pub fn asked_name(host: Option<&str>, address: Option<IpAddr>) -> Asked {
+pub fn asked_name(host: Option<&str>, address: Option<IpAddr>) -> ServerIdentity {
     let host = host.filter(|host| !host.is_empty());
     if let Some(name @ ServerName::DnsName(_)) = host.and_then(|host| ServerName::try_from(host.to_owned()).ok()) {
         return name.into();
     }
     let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-    Asked { name: ServerName::from(address), wanted: host.map(Into::into), early: false, protocol: None }
+    ServerIdentity { name: ServerName::from(address), wanted: host.map(Into::into), early: false, protocol: None }
 }

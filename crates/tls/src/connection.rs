@@ -11,16 +11,16 @@ use rustls::ExtractedSecrets;
 use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::{ServerName, UnixTime};
 use rustls::server::UnbufferedServerConnection;
-use wire::client_hello::{self, Found};
+use wire::client_hello::{self, Recognition};
 
 use crate::capture::Capture;
-use crate::client::{Asked, Client};
-use crate::details::Wanted;
+use crate::client::{Client, ServerIdentity};
+use crate::details::DetailSet;
 use crate::events::{self, Assembly, Event};
 use crate::failure::Failure;
-use crate::handshake::{Finished, Handshake, Peer, Progress, Secrets};
+use crate::handshake::{CompletedHandshake, Handshake, Peer, Progress, Secrets};
 use crate::handshake_info::HandshakeInfo;
-use crate::record::{self, Content, Protection, Refused};
+use crate::record::{self, Content, Protection, RecordError};
 use crate::server::{Choice, Server};
 
 pub use crate::record::{LARGEST, LARGEST_RECORD, OVERHEAD};
@@ -34,7 +34,7 @@ const SMALLEST_LIMIT: u16 = 64;
 
 /// The kind of content at the front of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Received {
+pub enum RecordContent {
     /// An incomplete record.
     Part,
     /// Plain bytes, now at the front of the input, followed by bytes to discard.
@@ -123,11 +123,15 @@ impl Connection {
     ///
     /// # Errors
     /// The ClientHello cannot be created with these settings.
-    pub fn of_client(client: &Client, asked: impl Into<Asked>, alpn: Option<&[Vec<u8>]>) -> Result<Self, Failure> {
+    pub fn of_client(
+        client: &Client,
+        asked: impl Into<ServerIdentity>,
+        alpn: Option<&[Vec<u8>]>,
+    ) -> Result<Self, Failure> {
         let asked = asked.into();
         let config = client.config(&asked);
         let wants_early = config.enable_early_data;
-        let Asked { name, protocol, .. } = asked;
+        let ServerIdentity { name, protocol, .. } = asked;
         let server_name = match &name {
             ServerName::DnsName(name) => Some(name.as_ref().as_bytes().into()),
             _ => None,
@@ -139,7 +143,7 @@ impl Connection {
         };
         let wanted = client.wanted();
         let info = HandshakeInfo { server_name, details: wanted.begin(), ..HandshakeInfo::default() };
-        let with_secrets = wanted.has(Wanted::SECRETS);
+        let with_secrets = wanted.has(DetailSet::SECRETS);
         let shaking = Handshake::new(Peer::Server(peer?), info, with_secrets, client.limits());
         let shaking = shaking.wanting_early(wants_early).expecting(protocol);
         Ok(Self { state: State::Shaking(Box::new(shaking)) })
@@ -247,7 +251,7 @@ impl Connection {
     ///
     /// # Errors
     /// The connection has failed; the alert is in `out`.
-    pub fn receive(&mut self, input: &mut Buffer, out: &mut Vec<u8>) -> Result<Received, Failure> {
+    pub fn receive(&mut self, input: &mut Buffer, out: &mut Vec<u8>) -> Result<RecordContent, Failure> {
         let State::Open(open) = &mut self.state else { return Err(Failure::Message) };
         let received = open.receive(input, out);
         if let Err(failure) = &received {
@@ -314,12 +318,12 @@ fn put_in_front(input: &mut Buffer, plain: &[u8]) {
 fn choose(server: &Arc<Server>, input: &[u8], out: &mut Vec<u8>) -> Result<Option<Handshake>, Failure> {
     let joined;
     let message = match client_hello::message(input) {
-        Found::Part if input.len() >= LARGEST_FLIGHT => return Err(Failure::NotTls),
-        Found::Part => return Ok(None),
-        Found::Other if is_http(input) => return Err(Failure::Http),
-        Found::Other => return Err(Failure::NotTls),
-        Found::Whole(client_hello::Message::Contiguous(message)) => message,
-        Found::Whole(client_hello::Message::Fragmented(fragments)) => {
+        Recognition::Part if input.len() >= LARGEST_FLIGHT => return Err(Failure::NotTls),
+        Recognition::Part => return Ok(None),
+        Recognition::Other if is_http(input) => return Err(Failure::Http),
+        Recognition::Other => return Err(Failure::NotTls),
+        Recognition::Whole(client_hello::Message::Contiguous(message)) => message,
+        Recognition::Whole(client_hello::Message::Fragmented(fragments)) => {
             joined = fragments.pieces().collect::<Vec<_>>().concat();
             &joined
         }
@@ -349,7 +353,7 @@ fn choose(server: &Arc<Server>, input: &[u8], out: &mut Vec<u8>) -> Result<Optio
         details,
         ..HandshakeInfo::default()
     };
-    let with_secrets = wanted.has(Wanted::SECRETS);
+    let with_secrets = wanted.has(DetailSet::SECRETS);
     let sends_early = hello.extension(client_hello::extension::EARLY_DATA).is_some();
     Ok(Some(Handshake::new(peer, info, with_secrets, limits).judged(judge).wanting_early(sends_early)))
 }
@@ -359,7 +363,8 @@ impl Open {
     /// is appended to `out` again: the server has not processed it.
     fn new(shaking: Handshake, out: &mut Vec<u8>) -> Result<(Self, Vec<u8>), Failure> {
         let limits = shaking.limits;
-        let Finished { extracted: ExtractedSecrets { tx, rx }, secrets, info, received, refused } = shaking.finish()?;
+        let CompletedHandshake { extracted: ExtractedSecrets { tx, rx }, secrets, info, received, refused } =
+            shaking.finish()?;
         let is_tls13 = info.is_tls13();
         let protection = |(sequence, secrets)| Protection::new(&secrets, sequence, is_tls13).ok_or(Failure::Keys);
         let mut open = Self {
@@ -383,13 +388,13 @@ impl Open {
         Ok((open, received))
     }
 
-    fn receive(&mut self, input: &mut Buffer, out: &mut Vec<u8>) -> Result<Received, Failure> {
+    fn receive(&mut self, input: &mut Buffer, out: &mut Vec<u8>) -> Result<RecordContent, Failure> {
         if self.ended {
-            return Ok(Received::End);
+            return Ok(RecordContent::End);
         }
-        let Some(length) = record::record_length(input.data())? else { return Ok(Received::Part) };
+        let Some(length) = record::record_length(input.data())? else { return Ok(RecordContent::Part) };
         if input.len() < length {
-            return Ok(Received::Part);
+            return Ok(RecordContent::Part);
         }
         let (content, plain) = self.opening.open(&mut input.data_mut()[..length])?;
         if content == Content::Data && self.assembly.is_empty() {
@@ -399,9 +404,9 @@ impl Open {
             return Ok(match plain.len() {
                 0 => {
                     input.consume(behind);
-                    Received::Own
+                    RecordContent::Own
                 }
-                plain => Received::Data { plain, behind },
+                plain => RecordContent::Data { plain, behind },
             });
         }
         let event = events::read(content, &input.data()[plain], &mut self.assembly);
@@ -409,19 +414,19 @@ impl Open {
         self.handle(event?, out)
     }
 
-    fn handle(&mut self, event: Event, out: &mut Vec<u8>) -> Result<Received, Failure> {
+    fn handle(&mut self, event: Event, out: &mut Vec<u8>) -> Result<RecordContent, Failure> {
         match event {
             Event::CloseNotify => {
                 self.ended = true;
-                Ok(Received::End)
+                Ok(RecordContent::End)
             }
             Event::Alert(number) => Err(Failure::Alert(number)),
-            Event::Warning => Ok(Received::Own),
+            Event::Warning => Ok(RecordContent::Own),
             Event::Messages => {
                 while let Some((kind, message)) = self.assembly.next()? {
                     self.message(kind, &message, out)?;
                 }
-                Ok(Received::Own)
+                Ok(RecordContent::Own)
             }
         }
     }
@@ -434,7 +439,7 @@ impl Open {
                 self.sealing.seal(Content::Alert, [&events::NO_RENEGOTIATION, &[]], out);
                 return Ok(());
             }
-            return Err(Failure::Record(Refused::Unexpected));
+            return Err(Failure::Record(RecordError::Unexpected));
         }
         match (kind, &mut self.secrets) {
             (events::NEW_SESSION_TICKET, Secrets::OfClient(secrets)) => Ok(secrets.handle_new_session_ticket(message)?),
@@ -442,7 +447,7 @@ impl Open {
                 let [wanted @ 0..=1] = message else { return Err(Failure::Message) };
                 // It must be the last message of its record: the following ones use the new key.
                 if !self.assembly.is_empty() || !self.assembly.may_update(UnixTime::now().as_secs()) {
-                    return Err(Failure::Record(Refused::Unexpected));
+                    return Err(Failure::Record(RecordError::Unexpected));
                 }
                 let (sequence, fresh) = match secrets {
                     Secrets::OfServer(secrets) => secrets.update_rx_secret()?,
@@ -451,7 +456,7 @@ impl Open {
                 self.opening = Protection::new(&fresh, sequence, true).ok_or(Failure::Keys)?;
                 if *wanted == 1 { self.renew_own_key(out) } else { Ok(()) }
             }
-            _ => Err(Failure::Record(Refused::Unexpected)),
+            _ => Err(Failure::Record(RecordError::Unexpected)),
         }
     }
 

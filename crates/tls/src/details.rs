@@ -13,12 +13,12 @@ use crate::fingerprint;
 
 /// The details to keep of each handshake: a bit set of the constants. Shared by all lines of a configuration.
 #[derive(Debug, Default)]
-pub struct Wanted(AtomicU8);
+pub struct DetailSet(AtomicU8);
 
-impl Wanted {
+impl DetailSet {
     /// Randoms, the session ID, and the master secret of TLS 1.2.
     pub const DETAILS: u8 = 1;
-    /// The secrets of TLS 1.3 (`tune.ssl.keylog`), only together with [`Wanted::DETAILS`].
+    /// The secrets of TLS 1.3 (`tune.ssl.keylog`), only together with [`DetailSet::DETAILS`].
     pub const SECRETS: u8 = 2;
     /// JA3 of the ClientHello.
     pub const JA3: u8 = 4;
@@ -39,7 +39,7 @@ impl Wanted {
     }
 }
 
-impl PartialEq for Wanted {
+impl PartialEq for DetailSet {
     fn eq(&self, other: &Self) -> bool {
         self.0.load(Ordering::Relaxed) == other.0.load(Ordering::Relaxed)
     }
@@ -119,12 +119,12 @@ impl Details {
     }
 
     /// Records the details of a ClientHello.
-    pub(crate) fn note_client(&mut self, hello: &ClientHello<'_>, wanted: &Wanted) {
+    pub(crate) fn note_client(&mut self, hello: &ClientHello<'_>, wanted: &DetailSet) {
         self.client_random = hello.random.try_into().ok();
-        if wanted.has(Wanted::JA3) {
+        if wanted.has(DetailSet::JA3) {
             self.ja3 = Some(fingerprint::ja3(hello).into());
         }
-        if wanted.has(Wanted::JA4) {
+        if wanted.has(DetailSet::JA4) {
             self.ja4 = Some(fingerprint::ja4(hello).into());
         }
     }
@@ -233,11 +233,11 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_that_nobody_asks_for() {
-        let wanted = Wanted::default();
+        let wanted = DetailSet::default();
         assert!(wanted.begin().is_none());
-        wanted.add(Wanted::SECRETS);
+        wanted.add(DetailSet::SECRETS);
         assert!(wanted.begin().is_none(), "no sample shows them");
-        wanted.add(Wanted::DETAILS);
+        wanted.add(DetailSet::DETAILS);
         let mut details = wanted.begin();
         for all in [false, true] {
             let ((), _) = listening(&mut details, all, || {

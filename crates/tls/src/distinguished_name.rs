@@ -212,16 +212,20 @@ enum Escape {
 
 /// Formats a name by RFC 2253, the last part first: `CN=a.example,O=Example,C=FR`.
 pub(crate) fn rfc2253(name: &X509Name<'_>) -> String {
-    let parts: Vec<_> = name.iter_rdn().map(|part| part_of(part, ("=", "+"), Escape::Backslash)).collect();
+    let parts: Vec<_> = name.iter_rdn().map(|part| part_of(part, Escape::Backslash)).collect();
     parts.into_iter().rev().collect::<Vec<_>>().join(",")
 }
 
 /// Formats a name as OpenSSL does in extensions and OCSP responses: `C = FR, O = Example`.
 pub(crate) fn spaced(name: &X509Name<'_>) -> String {
-    name.iter_rdn().map(|part| part_of(part, (" = ", " + "), Escape::Quotes)).collect::<Vec<_>>().join(", ")
+    name.iter_rdn().map(|part| part_of(part, Escape::Quotes)).collect::<Vec<_>>().join(", ")
 }
 
-fn part_of(part: &RelativeDistinguishedName<'_>, (equals, plus): (&str, &str), escape: Escape) -> String {
+fn part_of(part: &RelativeDistinguishedName<'_>, escape: Escape) -> String {
+    let (equals, plus) = match escape {
+        Escape::Backslash => ("=", "+"),
+        Escape::Quotes => (" = ", " + "),
+    };
     let attributes: Vec<_> = part.iter().collect();
     let print = |attribute: &&AttributeTypeAndValue<'_>| {
         let value = attribute.attr_value();

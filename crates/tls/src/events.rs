@@ -2,7 +2,7 @@
 //! more of a message than the largest that a peer has a reason to send.
 
 use crate::failure::Failure;
-use crate::record::{Content, Refused};
+use crate::record::{Content, RecordError};
 
 pub const HELLO_REQUEST: u8 = 0;
 pub const CLIENT_HELLO: u8 = 1;
@@ -50,9 +50,9 @@ pub fn read(content: Content, plain: &[u8], assembly: &mut Assembly) -> Result<E
     match content {
         // A message that has begun must be completed before anything else.
         Content::Data | Content::Alert | Content::ChangeCipherSpec if !assembly.is_empty() => {
-            Err(Refused::Unexpected.into())
+            Err(RecordError::Unexpected.into())
         }
-        Content::Data | Content::ChangeCipherSpec => Err(Refused::Unexpected.into()),
+        Content::Data | Content::ChangeCipherSpec => Err(RecordError::Unexpected.into()),
         Content::Alert => match plain {
             [_, 0] => Ok(Event::CloseNotify),
             // user_canceled is followed by a close_notify.
@@ -60,7 +60,7 @@ pub fn read(content: Content, plain: &[u8], assembly: &mut Assembly) -> Result<E
             [_, number] => Ok(Event::Alert(*number)),
             _ => Err(Failure::Message),
         },
-        Content::Handshake if plain.is_empty() => Err(Refused::Unexpected.into()),
+        Content::Handshake if plain.is_empty() => Err(RecordError::Unexpected.into()),
         Content::Handshake => {
             if assembly.bytes.len() + plain.len() > MOST {
                 return Err(Failure::Message);
@@ -114,10 +114,10 @@ impl Assembly {
 /// Returns the alert for a failure. `None`: the peer has ended the connection.
 pub fn alert_of(failure: &Failure) -> Option<u8> {
     Some(match failure {
-        Failure::Record(Refused::Unexpected) => 10,
-        Failure::Record(Refused::BadMac) => 20,
-        Failure::Record(Refused::Overflow) => 22,
-        Failure::Record(Refused::Version) => 70,
+        Failure::Record(RecordError::Unexpected) => 10,
+        Failure::Record(RecordError::BadMac) => 20,
+        Failure::Record(RecordError::Overflow) => 22,
+        Failure::Record(RecordError::Version) => 70,
         Failure::Message | Failure::NotTls | Failure::Http => DECODE_ERROR,
         Failure::UnknownName => UNRECOGNIZED_NAME,
         Failure::OtherProtocol => NO_APPLICATION_PROTOCOL,

@@ -1,6 +1,6 @@
 //! Why a connection failed.
 
-use crate::record::Refused;
+use crate::record::RecordError;
 
 /// The reason why a connection failed.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,7 +14,7 @@ pub enum Failure {
     /// The handshake failed.
     Handshake(rustls::Error),
     /// A record is invalid.
-    Record(Refused),
+    Record(RecordError),
     /// A post-handshake message is invalid.
     Message,
     /// The keys are of an unsupported type.
@@ -31,8 +31,8 @@ impl From<rustls::Error> for Failure {
     }
 }
 
-impl From<Refused> for Failure {
-    fn from(refused: Refused) -> Self {
+impl From<RecordError> for Failure {
+    fn from(refused: RecordError) -> Self {
         Self::Record(refused)
     }
 }

@@ -78,21 +78,21 @@ pub(crate) fn error_of(fault: Fault) -> Error {
         9 | 11 | 66..=68 | 94 => CertificateError::BadEncoding,
         23 => CertificateError::Revoked,
         26 => CertificateError::InvalidPurpose,
-        _ => CertificateError::Other(OtherError(Arc::new(Refused(fault)))),
+        _ => CertificateError::Other(OtherError(Arc::new(RejectedCertificate(fault)))),
     })
 }
 
 /// A certificate rejected for a reason that has no variant in rustls.
 #[derive(Debug)]
-struct Refused(Fault);
+struct RejectedCertificate(Fault);
 
-impl std::fmt::Display for Refused {
+impl std::fmt::Display for RejectedCertificate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} at depth {}", name(self.0.code).unwrap_or("unknown error"), self.0.depth)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for RejectedCertificate {}
 
 /// The set of ignored errors, by code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -12,7 +12,7 @@ use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedS
 use rustls::{ExtractedSecrets, HandshakeKind};
 
 use crate::details::listening;
-use crate::early::EarlyData;
+use crate::early_data::EarlyData;
 use crate::failure::Failure;
 use crate::faults::Fault;
 use crate::handshake_info::HandshakeInfo;
@@ -92,7 +92,7 @@ pub(crate) enum Progress {
 }
 
 /// The result of a complete handshake.
-pub(crate) struct Finished {
+pub(crate) struct CompletedHandshake {
     pub(crate) extracted: ExtractedSecrets,
     pub(crate) secrets: Secrets,
     pub(crate) info: HandshakeInfo,
@@ -359,7 +359,7 @@ impl Handshake {
     }
 
     /// Completes the handshake.
-    pub(crate) fn finish(mut self) -> Result<Finished, Failure> {
+    pub(crate) fn finish(mut self) -> Result<CompletedHandshake, Failure> {
         let mut info = std::mem::take(&mut self.info);
         let Early { phase, bytes, shown, protocol } = std::mem::take(&mut self.early);
         let judge = self.judge.take();
@@ -397,7 +397,7 @@ impl Handshake {
                 refused = bytes;
             }
         }
-        Ok(Finished { extracted, secrets, info, received, refused })
+        Ok(CompletedHandshake { extracted, secrets, info, received, refused })
     }
 }
 

@@ -8,7 +8,7 @@ use rustls::{CipherSuite, NamedGroup, ProtocolVersion};
 use crate::capture::Capture;
 use crate::certificate::Certificate;
 use crate::details::Details;
-use crate::early::EarlyData;
+use crate::early_data::EarlyData;
 use crate::failure::Failure;
 use crate::faults::Fault;
 use crate::verify::Authorities;

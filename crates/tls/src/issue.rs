@@ -58,7 +58,7 @@ impl std::fmt::Debug for Key {
     }
 }
 
-fn said(error: rcgen::Error) -> String {
+fn error_text(error: rcgen::Error) -> String {
     error.to_string()
 }
 
@@ -76,7 +76,7 @@ impl Key {
             KeyKind::P384 => KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384),
             KeyKind::P521 => KeyPair::generate_for(&PKCS_ECDSA_P521_SHA512),
         };
-        made.map(Self).map_err(said)
+        made.map(Self).map_err(error_text)
     }
 
     /// Returns the key of a certificate.
@@ -84,7 +84,7 @@ impl Key {
     /// # Errors
     /// Its type is not supported.
     pub fn of(certificate: &Certificate) -> Result<Self, String> {
-        KeyPair::try_from(certificate.private_key()).map(Self).map_err(said)
+        KeyPair::try_from(certificate.private_key()).map(Self).map_err(error_text)
     }
 
     /// Returns it in PEM (PKCS #8).
@@ -98,7 +98,7 @@ impl Key {
     /// A name is not valid in a certificate.
     pub fn request(&self, domains: &[Box<str>], ips: &[IpAddr]) -> Result<Vec<u8>, String> {
         let params = params(domains, ips)?;
-        Ok(params.serialize_request(&self.0).map_err(said)?.der().to_vec())
+        Ok(params.serialize_request(&self.0).map_err(error_text)?.der().to_vec())
     }
 
     /// Returns a self-signed certificate in PEM.
@@ -106,7 +106,7 @@ impl Key {
     /// # Errors
     /// A name is not valid in a certificate.
     pub fn self_signed(&self, domains: &[Box<str>], ips: &[IpAddr]) -> Result<String, String> {
-        Ok(params(domains, ips)?.self_signed(&self.0).map_err(said)?.pem())
+        Ok(params(domains, ips)?.self_signed(&self.0).map_err(error_text)?.pem())
     }
 
     /// Like [`Key::self_signed`], already expired: a placeholder until a certificate is obtained.
@@ -116,13 +116,13 @@ impl Key {
     pub fn expired(&self, domains: &[Box<str>], ips: &[IpAddr]) -> Result<String, String> {
         let mut params = params(domains, ips)?;
         (params.not_before, params.not_after) = (rcgen::date_time_ymd(2000, 1, 1), rcgen::date_time_ymd(2000, 1, 2));
-        Ok(params.self_signed(&self.0).map_err(said)?.pem())
+        Ok(params.self_signed(&self.0).map_err(error_text)?.pem())
     }
 }
 
 fn params(domains: &[Box<str>], ips: &[IpAddr]) -> Result<CertificateParams, String> {
     let mut params =
-        CertificateParams::new(domains.iter().map(|name| name.to_string()).collect::<Vec<_>>()).map_err(said)?;
+        CertificateParams::new(domains.iter().map(|name| name.to_string()).collect::<Vec<_>>()).map_err(error_text)?;
     params.subject_alt_names.extend(ips.iter().map(|ip| SanType::IpAddress(*ip)));
     params.distinguished_name = DistinguishedName::new();
     // A common name has at most 64 characters (RFC 5280, appendix A.1).
@@ -138,10 +138,10 @@ fn params(domains: &[Box<str>], ips: &[IpAddr]) -> Result<CertificateParams, Str
 /// # Errors
 /// The name is not valid in a certificate.
 pub fn proof(domain: &str, digest: &[u8; 32]) -> Result<Certificate, String> {
-    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(said)?;
-    let mut params = CertificateParams::new(vec![domain.to_owned()]).map_err(said)?;
+    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(error_text)?;
+    let mut params = CertificateParams::new(vec![domain.to_owned()]).map_err(error_text)?;
     params.custom_extensions = vec![CustomExtension::new_acme_identifier(digest)];
-    let text = params.self_signed(&key).map_err(said)?.pem() + &key.serialize_pem();
+    let text = params.self_signed(&key).map_err(error_text)?.pem() + &key.serialize_pem();
     Certificate::read(domain, text.as_bytes(), None).map_err(|error| error.sentence(domain))
 }
 

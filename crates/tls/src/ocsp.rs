@@ -84,7 +84,7 @@ pub struct Answer {
 
 /// Why a response cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refused {
+pub enum OcspError {
     /// It cannot be parsed.
     Unreadable,
     /// Its response status is an error.
@@ -103,7 +103,7 @@ pub enum Refused {
     Outdated,
 }
 
-impl Refused {
+impl OcspError {
     /// Returns HAProxy's message, without a full stop.
     pub fn sentence(&self) -> String {
         match self {
@@ -128,14 +128,14 @@ impl Answer {
     ///
     /// # Errors
     /// The reason why it cannot be used.
-    pub fn read(der: &[u8], id: &CertId, now: i64) -> Result<Self, Refused> {
+    pub fn read(der: &[u8], id: &CertId, now: i64) -> Result<Self, OcspError> {
         let answer = Self::parse(der)?;
         if answer.id != *id {
-            return Err(Refused::OtherCertificate);
+            return Err(OcspError::OtherCertificate);
         }
         if answer.this_update > now + SKEW || answer.next_update < now - SKEW || answer.next_update < answer.this_update
         {
-            return Err(Refused::Outdated);
+            return Err(OcspError::Outdated);
         }
         Ok(answer)
     }
@@ -144,15 +144,15 @@ impl Answer {
     ///
     /// # Errors
     /// As for [`Answer::read`].
-    pub fn parse(der: &[u8]) -> Result<Self, Refused> {
+    pub fn parse(der: &[u8]) -> Result<Self, OcspError> {
         let (mut answer, _) = sequence(der)?;
         let status = answer.next(Class::Universal, 10)?;
         if status != [0] {
-            return Err(Refused::NotSuccessful);
+            return Err(OcspError::NotSuccessful);
         }
         let (mut bytes, _) = sequence(answer.next(Class::ContextSpecific, 0)?)?;
         if bytes.next(Class::Universal, 6)? != BASIC {
-            return Err(Refused::NotBasic);
+            return Err(OcspError::NotBasic);
         }
         let (mut basic, _) = sequence(bytes.next(Class::Universal, 4)?)?;
         let mut data = Parts(basic.next(Class::Universal, 16)?);
@@ -166,7 +166,7 @@ impl Answer {
         let all = Parts(data.next(Class::Universal, 16)?);
         let count = all.count()?;
         if count != 1 {
-            return Err(Refused::Count(count));
+            return Err(OcspError::Count(count));
         }
         let (mut single, _) = sequence(all.0)?;
         let id = Self::id(Parts(single.next(Class::Universal, 16)?))?;
@@ -174,15 +174,15 @@ impl Answer {
         let status = match (status.class(), status.tag().0) {
             (Class::ContextSpecific, 0) => Status::Good,
             (Class::ContextSpecific, 1) => Status::Revoked,
-            _ => return Err(Refused::Unknown),
+            _ => return Err(OcspError::Unknown),
         };
         let this_update = time(single.0)?;
         single.next(Class::Universal, 24)?;
-        let next = single.next(Class::ContextSpecific, 0).map_err(|_| Refused::NoNextUpdate)?;
+        let next = single.next(Class::ContextSpecific, 0).map_err(|_| OcspError::NoNextUpdate)?;
         Ok(Self { der: der.to_vec(), id, status, this_update, next_update: time(next)? })
     }
 
-    fn id(mut id: Parts<'_>) -> Result<CertId, Refused> {
+    fn id(mut id: Parts<'_>) -> Result<CertId, OcspError> {
         let (mut algorithm, _) = sequence(id.0)?;
         let is_sha1 = algorithm.next(Class::Universal, 6)? == &SHA1[4..9];
         id.next(Class::Universal, 16)?;
@@ -193,7 +193,7 @@ impl Answer {
             (true, Ok(issuer_name), Ok(issuer_key)) if serial.len() <= 40 => {
                 Ok(CertId { issuer_name, issuer_key, serial: serial.into() })
             }
-            _ => Err(Refused::OtherCertificate),
+            _ => Err(OcspError::OtherCertificate),
         }
     }
 }
@@ -202,26 +202,26 @@ impl Answer {
 struct Parts<'a>(&'a [u8]);
 
 impl<'a> Parts<'a> {
-    fn any(&mut self) -> Result<Any<'a>, Refused> {
-        let (rest, any) = Any::from_der(self.0).map_err(|_| Refused::Unreadable)?;
+    fn any(&mut self) -> Result<Any<'a>, OcspError> {
+        let (rest, any) = Any::from_der(self.0).map_err(|_| OcspError::Unreadable)?;
         self.0 = rest;
         Ok(any)
     }
 
     /// Returns the content of the next part, which must have that tag.
-    fn next(&mut self, class: Class, tag: u32) -> Result<&'a [u8], Refused> {
+    fn next(&mut self, class: Class, tag: u32) -> Result<&'a [u8], OcspError> {
         let before = self.0;
         let any = self.any()?;
         if (any.class(), any.tag()) == (class, Tag(tag)) {
             return Ok(any.data);
         }
         self.0 = before;
-        Err(Refused::Unreadable)
+        Err(OcspError::Unreadable)
     }
 
     /// Skips a part if it has that tag. Returns whether it did.
-    fn skip(&mut self, class: Class, tag: u32) -> Result<bool, Refused> {
-        let (_, any) = Any::from_der(self.0).map_err(|_| Refused::Unreadable)?;
+    fn skip(&mut self, class: Class, tag: u32) -> Result<bool, OcspError> {
+        let (_, any) = Any::from_der(self.0).map_err(|_| OcspError::Unreadable)?;
         let is = (any.class(), any.tag()) == (class, Tag(tag));
         if is {
             self.any()?;
@@ -229,7 +229,7 @@ impl<'a> Parts<'a> {
         Ok(is)
     }
 
-    fn count(&self) -> Result<usize, Refused> {
+    fn count(&self) -> Result<usize, OcspError> {
         let (mut rest, mut count) = (Parts(self.0), 0);
         while !rest.0.is_empty() {
             rest.any()?;
@@ -240,14 +240,14 @@ impl<'a> Parts<'a> {
 }
 
 /// Returns the parts of a sequence, and the bytes after it.
-fn sequence(der: &[u8]) -> Result<(Parts<'_>, &[u8]), Refused> {
+fn sequence(der: &[u8]) -> Result<(Parts<'_>, &[u8]), OcspError> {
     let mut parts = Parts(der);
     let content = parts.next(Class::Universal, 16)?;
     Ok((Parts(content), parts.0))
 }
 
-fn time(der: &[u8]) -> Result<i64, Refused> {
-    ASN1Time::from_der(der).map(|(_, time)| time.timestamp()).map_err(|_| Refused::Unreadable)
+fn time(der: &[u8]) -> Result<i64, OcspError> {
+    ASN1Time::from_der(der).map(|(_, time)| time.timestamp()).map_err(|_| OcspError::Unreadable)
 }
 
 /// Returns the error status of a response (RFC 6960, section 4.2.1), with OpenSSL's code and name. `None`: it is
@@ -312,19 +312,19 @@ mod tests {
         assert_eq!(Answer::read(GOOD, &id, now), Ok(good.clone()));
         assert_eq!(Answer::read(REVOKED, &id, now).map(|answer| answer.status), Ok(Status::Revoked));
         let rows = [
-            (UNKNOWN, Refused::Unknown),
-            (ENDLESS, Refused::NoNextUpdate),
-            (TWO, Refused::Count(2)),
-            (b"\x30\x03\x0a\x01\x06", Refused::NotSuccessful),
-            (b"", Refused::Unreadable),
+            (UNKNOWN, OcspError::Unknown),
+            (ENDLESS, OcspError::NoNextUpdate),
+            (TWO, OcspError::Count(2)),
+            (b"\x30\x03\x0a\x01\x06", OcspError::NotSuccessful),
+            (b"", OcspError::Unreadable),
         ];
         for (der, why) in rows {
             assert_eq!(Answer::read(der, &id, now), Err(why));
         }
-        assert_eq!(Answer::read(GOOD, &id, good.next_update + 301), Err(Refused::Outdated));
-        assert_eq!(Answer::read(GOOD, &id, good.this_update - 301), Err(Refused::Outdated));
+        assert_eq!(Answer::read(GOOD, &id, good.next_update + 301), Err(OcspError::Outdated));
+        assert_eq!(Answer::read(GOOD, &id, good.this_update - 301), Err(OcspError::Outdated));
         let other = CertId { serial: [1].into(), ..id };
-        assert_eq!(Answer::read(GOOD, &other, now), Err(Refused::OtherCertificate));
+        assert_eq!(Answer::read(GOOD, &other, now), Err(OcspError::OtherCertificate));
     }
 
     #[test]

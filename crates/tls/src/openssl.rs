@@ -4,7 +4,7 @@
 use rustls::{Error, PeerIncompatible};
 
 use crate::failure::Failure;
-use crate::record::Refused;
+use crate::record::RecordError;
 
 /// OpenSSL's number of the SSL library, to which the reasons belong.
 const LIBRARY: u32 = 20 << 23;
@@ -15,11 +15,11 @@ const ALERT: u16 = 1_000;
 fn reason(failure: &Failure) -> (u16, &'static str) {
     match failure {
         Failure::Http => (156, "http request"),
-        Failure::NotTls | Failure::Record(Refused::Version) => (267, "wrong version number"),
+        Failure::NotTls | Failure::Record(RecordError::Version) => (267, "wrong version number"),
         Failure::UnknownName => (234, "callback failed"),
-        Failure::Record(Refused::BadMac) => (281, "decryption failed or bad record mac"),
-        Failure::Record(Refused::Overflow) => (150, "encrypted length too long"),
-        Failure::Record(Refused::Unexpected) => (244, "unexpected message"),
+        Failure::Record(RecordError::BadMac) => (281, "decryption failed or bad record mac"),
+        Failure::Record(RecordError::Overflow) => (150, "encrypted length too long"),
+        Failure::Record(RecordError::Unexpected) => (244, "unexpected message"),
         Failure::Message => (159, "length mismatch"),
         Failure::OtherProtocol => (235, "no application protocol"),
         Failure::Keys => (236, "bad handshake state"),

@@ -100,14 +100,14 @@ pub fn group_name(group: NamedGroup) -> &'static str {
 
 /// The result of parsing a list of names: the known algorithms, and the unknown names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named<T> {
+pub struct ParsedNames<T> {
     /// In the order of the list.
     pub found: Vec<T>,
     /// Names that are unknown or not supported.
     pub unknown: Vec<String>,
 }
 
-impl<T> Default for Named<T> {
+impl<T> Default for ParsedNames<T> {
     fn default() -> Self {
         Self { found: Vec::new(), unknown: Vec::new() }
     }
@@ -115,8 +115,8 @@ impl<T> Default for Named<T> {
 
 /// Parses a cipher string (OpenSSL's ciphers(1)): names and classes of the suites of TLS 1.2, with `!`, `-`, `+` and
 /// `@STRENGTH`.
-pub fn ciphers(text: &str) -> Named<CipherSuite> {
-    let mut named = Named::default();
+pub fn ciphers(text: &str) -> ParsedNames<CipherSuite> {
+    let mut named = ParsedNames::default();
     let mut killed: Vec<CipherSuite> = Vec::new();
     for element in text.split([':', ',', ' ']).filter(|element| !element.is_empty()) {
         if element == "@STRENGTH" {
@@ -167,13 +167,13 @@ fn belongs(row: &Row, class: &str) -> bool {
 }
 
 /// Parses a list of the suites of TLS 1.3.
-pub fn ciphersuites(text: &str) -> Named<CipherSuite> {
+pub fn ciphersuites(text: &str) -> ParsedNames<CipherSuite> {
     names(text, |name| SUITES_13.iter().find(|(known, _)| *known == name).map(|(_, suite)| suite.suite()))
 }
 
 /// Parses a list of groups. The prefix `?` marks an optional name, and `*` one whose key share is sent first; both are
 /// ignored.
-pub fn groups(text: &str) -> Named<NamedGroup> {
+pub fn groups(text: &str) -> ParsedNames<NamedGroup> {
     names(text, |name| {
         let name = name.trim_start_matches(['?', '*']);
         let known = GROUPS.iter().find(|(names, _)| names.iter().any(|known| known.eq_ignore_ascii_case(name)));
@@ -181,8 +181,8 @@ pub fn groups(text: &str) -> Named<NamedGroup> {
     })
 }
 
-fn names<T: PartialEq>(text: &str, find: impl Fn(&str) -> Option<T>) -> Named<T> {
-    let mut named = Named::default();
+fn names<T: PartialEq>(text: &str, find: impl Fn(&str) -> Option<T>) -> ParsedNames<T> {
+    let mut named = ParsedNames::default();
     for name in text.split([':', ',', '/']).filter(|name| !name.is_empty()) {
         match find(name) {
             Some(found) if !named.found.contains(&found) => named.found.push(found),

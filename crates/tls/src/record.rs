@@ -58,7 +58,7 @@ impl Content {
 
 /// Why a record was refused, by its alert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub enum RecordError {
     /// `unexpected_message`: of no known type, or out of place.
     Unexpected,
     /// `bad_record_mac`: it was not sealed with the key.
@@ -184,38 +184,39 @@ impl Protection {
     ///
     /// # Errors
     /// The connection must be ended with the alert.
-    pub fn open(&mut self, record: &mut [u8]) -> Result<(Content, Range<usize>), Refused> {
-        let outer = Content::of(record[0]).ok_or(Refused::Unexpected)?;
+    pub fn open(&mut self, record: &mut [u8]) -> Result<(Content, Range<usize>), RecordError> {
+        let outer = Content::of(record[0]).ok_or(RecordError::Unexpected)?;
         if self.form == Form::Inner && outer != Content::Data {
             // A peer in compatibility mode may send a change_cipher_spec, but not after the handshake (RFC 8446,
             // section 5).
-            return Err(Refused::Unexpected);
+            return Err(RecordError::Unexpected);
         }
         let from = HEADER + if self.form == Form::ExplicitNonce { EXPLICIT_NONCE } else { 0 };
-        let plain = record.len().checked_sub(from + TAG).ok_or(Refused::BadMac)?;
-        let next = self.sequence.checked_add(1).ok_or(Refused::Unexpected)?;
+        let plain = record.len().checked_sub(from + TAG).ok_or(RecordError::BadMac)?;
+        let next = self.sequence.checked_add(1).ok_or(RecordError::Unexpected)?;
         let mut nonce = self.nonce();
         if self.form == Form::ExplicitNonce {
             nonce[..4].copy_from_slice(&self.iv[..4]);
             nonce[4..].copy_from_slice(&record[HEADER..from]);
         }
-        let of_content = if self.form == Form::Inner { plain.checked_sub(1).ok_or(Refused::BadMac)? } else { plain };
+        let of_content =
+            if self.form == Form::Inner { plain.checked_sub(1).ok_or(RecordError::BadMac)? } else { plain };
         self.with_associated(outer, of_content, |associated| {
             let nonce = Nonce::assume_unique_for_key(nonce);
             self.key.open_in_place(nonce, Aad::from(associated), &mut record[from..]).map(|_| ())
         })
-        .map_err(|_| Refused::BadMac)?;
+        .map_err(|_| RecordError::BadMac)?;
         self.sequence = next;
         let mut end = from + plain;
         let mut content = outer;
         if self.form == Form::Inner {
             // The content type is the last byte that is not padding (RFC 8446, section 5.4).
-            let last = record[from..end].iter().rposition(|byte| *byte != 0).ok_or(Refused::Unexpected)?;
-            content = Content::of(record[from + last]).ok_or(Refused::Unexpected)?;
+            let last = record[from..end].iter().rposition(|byte| *byte != 0).ok_or(RecordError::Unexpected)?;
+            content = Content::of(record[from + last]).ok_or(RecordError::Unexpected)?;
             end = from + last;
         }
         if end - from > LARGEST {
-            return Err(Refused::Overflow);
+            return Err(RecordError::Overflow);
         }
         Ok((content, from..end))
     }
@@ -225,13 +226,13 @@ impl Protection {
 ///
 /// # Errors
 /// It is not a record, or too long.
-pub fn record_length(bytes: &[u8]) -> Result<Option<usize>, Refused> {
+pub fn record_length(bytes: &[u8]) -> Result<Option<usize>, RecordError> {
     let Some(header) = bytes.first_chunk::<HEADER>() else { return Ok(None) };
     if header[1] != 3 {
-        return Err(Refused::Version);
+        return Err(RecordError::Version);
     }
     let length = usize::from(u16::from_be_bytes([header[3], header[4]]));
-    if length > LARGEST_SEALED { Err(Refused::Overflow) } else { Ok(Some(HEADER + length)) }
+    if length > LARGEST_SEALED { Err(RecordError::Overflow) } else { Ok(Some(HEADER + length)) }
 }
 
 /// Encodes a length in two bytes. No record is longer.

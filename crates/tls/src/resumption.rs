@@ -96,16 +96,16 @@ impl Ticketer {
 
 /// Adds to every ticket what its session depends on.
 pub(crate) fn bound(inner: &Arc<Ticketer>, context: [u8; 8]) -> Arc<dyn ProducesTickets> {
-    Arc::new(Bound { inner: Arc::clone(inner), context })
+    Arc::new(BoundTicketer { inner: Arc::clone(inner), context })
 }
 
 #[derive(Debug)]
-struct Bound {
+struct BoundTicketer {
     inner: Arc<Ticketer>,
     context: [u8; 8],
 }
 
-impl ProducesTickets for Bound {
+impl ProducesTickets for BoundTicketer {
     fn enabled(&self) -> bool {
         self.inner.maker().enabled()
     }
@@ -131,7 +131,7 @@ struct Shared {
 }
 
 /// Returns the session after the expiry, if it has not expired.
-fn good(kept: &[u8], now: u64) -> Option<Vec<u8>> {
+fn unexpired(kept: &[u8], now: u64) -> Option<Vec<u8>> {
     let (until, session) = kept.split_first_chunk::<8>()?;
     (now < u64::from_be_bytes(*until)).then(|| session.to_vec())
 }
@@ -154,7 +154,7 @@ impl ProducesTickets for Shared {
     }
 
     fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
-        good(&self.keys.open(ticket)?, UnixTime::now().as_secs())
+        unexpired(&self.keys.open(ticket)?, UnixTime::now().as_secs())
     }
 }
 
@@ -262,9 +262,9 @@ mod tests {
         // Simulates another process with the same file.
         assert_eq!(short.decrypt(&ticket).as_deref(), Some(&b"a session"[..]));
         assert_eq!(long.decrypt(&short.encrypt(b"a session").unwrap()), None);
-        assert_eq!(good(&[&100_u64.to_be_bytes()[..], b"session"].concat(), 99).as_deref(), Some(&b"session"[..]));
-        assert_eq!(good(&[&100_u64.to_be_bytes()[..], b"session"].concat(), 100), None);
-        assert_eq!(good(b"short", 0), None);
+        assert_eq!(unexpired(&[&100_u64.to_be_bytes()[..], b"session"].concat(), 99).as_deref(), Some(&b"session"[..]));
+        assert_eq!(unexpired(&[&100_u64.to_be_bytes()[..], b"session"].concat(), 100), None);
+        assert_eq!(unexpired(b"short", 0), None);
     }
 
     #[test]

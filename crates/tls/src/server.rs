@@ -13,7 +13,7 @@ use rustls::{ServerConfig, SignatureScheme};
 use wire::client_hello::{self, extension};
 
 use crate::certificate::{Certificate, Kind};
-use crate::details::{Wanted, key_log};
+use crate::details::{DetailSet, key_log};
 use crate::generated_certificate::{self, Cache};
 use crate::limits::RecordLimits;
 use crate::names::{Names, Row};
@@ -97,11 +97,11 @@ pub struct ListLine {
 
 /// The server side of an address with TLS.
 pub struct Server {
-    offered: RwLock<Arc<Offered>>,
+    offered: RwLock<Arc<CertificateTable>>,
     is_strict: bool,
     resumption: Resumption,
     ticketer: Option<Arc<Ticketer>>,
-    wanted: Arc<Wanted>,
+    wanted: Arc<DetailSet>,
     proofs: Proofs,
     generator: Option<Generator>,
 }
@@ -126,7 +126,7 @@ struct Proofs {
 pub const PROOF_PROTOCOL: &[u8] = b"acme-tls/1";
 
 /// The available certificates, replaced as a whole.
-struct Offered {
+struct CertificateTable {
     entries: Vec<(Entry, Ready)>,
     names: Names,
 }
@@ -172,9 +172,9 @@ impl PartialEq for Server {
 
 /// Resolves to the certificate already selected by the ClientHello.
 #[derive(Debug)]
-struct Chosen(Arc<Certificate>, Option<Vec<SignatureScheme>>);
+struct SelectedCertificate(Arc<Certificate>, Option<Vec<SignatureScheme>>);
 
-impl ResolvesServerCert for Chosen {
+impl ResolvesServerCert for SelectedCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let key = self.0.shown(UnixTime::now());
         Some(match &self.1 {
@@ -191,7 +191,7 @@ impl Server {
     /// Settings that rustls refuses to combine.
     pub fn new(entries: Vec<Entry>, is_strict: bool, resumption: Resumption) -> Result<Self, String> {
         let ticketer = resumption.ticketer()?;
-        let offered = RwLock::new(Arc::new(Offered::new(Vec::new())));
+        let offered = RwLock::new(Arc::new(CertificateTable::new(Vec::new())));
         let (wanted, proofs) = (Arc::default(), Proofs::default());
         let own = Self { offered, is_strict, resumption, ticketer, wanted, proofs, generator: None };
         let mut maker = own.maker();
@@ -202,7 +202,7 @@ impl Server {
 
     /// Sets which handshake details are kept.
     #[must_use]
-    pub fn noting(self, wanted: &Arc<Wanted>) -> Self {
+    pub fn noting(self, wanted: &Arc<DetailSet>) -> Self {
         Self { wanted: Arc::clone(wanted), ..self }
     }
 
@@ -219,16 +219,16 @@ impl Server {
         self.resumption.follow(&before.resumption, [self, before].map(|server| server.ticketer.as_deref()));
     }
 
-    pub(crate) fn wanted(&self) -> &Wanted {
+    pub(crate) fn wanted(&self) -> &DetailSet {
         &self.wanted
     }
 
-    fn offered(&self) -> Arc<Offered> {
+    fn offered(&self) -> Arc<CertificateTable> {
         Arc::clone(&self.offered.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn exchange(&self, entries: Vec<(Entry, Ready)>) {
-        let offered = Arc::new(Offered::new(entries));
+        let offered = Arc::new(CertificateTable::new(entries));
         *self.offered.write().unwrap_or_else(PoisonError::into_inner) = offered;
     }
 
@@ -363,7 +363,7 @@ impl Server {
             let builder = ServerConfig::builder_with_provider(provider)
                 .with_protocol_versions(&Algorithms::default().protocol_versions())
                 .map_err(|error| error.to_string())?;
-            let resolver = Arc::new(Chosen(Arc::clone(certificate), None));
+            let resolver = Arc::new(SelectedCertificate(Arc::clone(certificate), None));
             let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
             config.alpn_protocols = vec![PROOF_PROTOCOL.to_vec()];
             config.enable_secret_extraction = true;
@@ -409,7 +409,7 @@ impl Server {
         let offered = self.offered();
         let fits = |place: usize| offered.entries.get(place).is_some_and(|(entry, _)| fits(entry, hello));
         let found = match (&self.generator, text) {
-            (Some(generator), Some(asked)) => match offered.names.find(text, wanted(hello), true, fits) {
+            (Some(generator), Some(asked)) => match offered.names.find(text, preferred_kinds(hello), true, fits) {
                 None => self.generated(generator, &offered, asked),
                 Some(_) => None,
             },
@@ -418,7 +418,7 @@ impl Server {
         let (entry, certificate, ready) = match &found {
             Some((entry, certificate, ready)) => (entry, certificate, ready),
             None => {
-                let place = offered.names.find(text, wanted(hello), self.is_strict, fits)?;
+                let place = offered.names.find(text, preferred_kinds(hello), self.is_strict, fits)?;
                 let (entry, ready) = offered.entries.get(place)?;
                 (entry, &entry.certificate, ready)
             }
@@ -443,7 +443,7 @@ impl Server {
     fn generated(
         &self,
         generator: &Generator,
-        offered: &Offered,
+        offered: &CertificateTable,
         name: &str,
     ) -> Option<(Entry, Arc<Certificate>, Ready)> {
         let name = name.to_ascii_lowercase();
@@ -467,7 +467,7 @@ impl Server {
     }
 }
 
-impl Offered {
+impl CertificateTable {
     fn new(entries: Vec<(Entry, Ready)>) -> Self {
         let rows: Vec<Row> = entries.iter().map(|(entry, _)| entry.row.clone()).collect();
         Self { names: Names::new(&rows), entries }
@@ -488,7 +488,7 @@ fn config_for(config: &Arc<ServerConfig>, hello: &client_hello::ClientHello<'_>)
 }
 
 /// Returns key types in order of preference: the cheaper one first if the client can verify it.
-fn wanted(hello: &client_hello::ClientHello<'_>) -> &'static [Kind] {
+fn preferred_kinds(hello: &client_hello::ClientHello<'_>) -> &'static [Kind] {
     let takes_ecdsa = hello
         .numbers(extension::SIGNATURE_ALGORITHMS)
         .is_some_and(|schemes| schemes.chunks_exact(2).any(|scheme| kind_of(scheme) == Some(Kind::Ecdsa)));
@@ -530,12 +530,12 @@ fn fits(entry: &Entry, hello: &client_hello::ClientHello<'_>) -> bool {
 /// Prepares entries. Lists with thousands of names usually share the same settings.
 struct Maker<'s> {
     server: &'s Server,
-    known: HashMap<*const Settings, (Arc<Settings>, Prepared)>,
+    known: HashMap<*const Settings, (Arc<Settings>, ServerContext)>,
 }
 
 /// The state derived from settings.
 #[derive(Clone)]
-struct Prepared {
+struct ServerContext {
     provider: Arc<CryptoProvider>,
     judge: Option<Arc<OfClients>>,
     /// The context that sessions are bound to.
@@ -543,7 +543,7 @@ struct Prepared {
 }
 
 impl Maker<'_> {
-    fn prepared(&mut self, settings: &Arc<Settings>) -> Result<Prepared, String> {
+    fn prepared(&mut self, settings: &Arc<Settings>) -> Result<ServerContext, String> {
         if let Some((_, prepared)) = self.known.get(&Arc::as_ptr(settings)) {
             return Ok(prepared.clone());
         }
@@ -556,7 +556,7 @@ impl Maker<'_> {
                 (Some(Arc::new(OfClients::new(terms, &provider, of_peer)?)), context)
             }
         };
-        let prepared = Prepared { provider, judge, context };
+        let prepared = ServerContext { provider, judge, context };
         // Holding the settings keeps their address from being reused.
         self.known.insert(Arc::as_ptr(settings), (Arc::clone(settings), prepared.clone()));
         Ok(prepared)
@@ -564,7 +564,7 @@ impl Maker<'_> {
 
     fn make(&mut self, entry: Entry) -> Result<(Entry, Ready), String> {
         let settings = &entry.settings;
-        let Prepared { provider, judge, context } = self.prepared(settings)?;
+        let ServerContext { provider, judge, context } = self.prepared(settings)?;
         let versions = settings.algorithms.protocol_versions();
         let builder = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&versions)
@@ -573,7 +573,8 @@ impl Maker<'_> {
             None => WebPkiClientVerifier::no_client_auth(),
             Some(judge) => Arc::<OfClients>::clone(judge),
         };
-        let resolver = Arc::new(Chosen(Arc::clone(&entry.certificate), settings.algorithms.signatures.own.clone()));
+        let resolver =
+            Arc::new(SelectedCertificate(Arc::clone(&entry.certificate), settings.algorithms.signatures.own.clone()));
         let mut config = builder.with_client_cert_verifier(verifier).with_cert_resolver(resolver);
         config.alpn_protocols = settings.alpn.clone();
         config.ignore_client_order = !settings.prefers_clients_order;

@@ -18,13 +18,13 @@ pub struct SessionStore {
 /// The content of a store, and of those that follow it.
 #[derive(Default)]
 struct Shared {
-    kept: Mutex<Kept>,
+    kept: Mutex<CachedSessions>,
     lookups: AtomicU64,
     misses: AtomicU64,
 }
 
 #[derive(Default)]
-struct Kept {
+struct CachedSessions {
     sessions: HashMap<Vec<u8>, Session>,
     /// Keys in insertion order, including those removed since.
     order: VecDeque<Vec<u8>>,
@@ -91,7 +91,7 @@ impl SessionStore {
         }
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Kept) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut CachedSessions) -> T) -> T {
         work(&mut self.shared().kept.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -113,7 +113,7 @@ impl SessionStore {
             kept.sessions.insert(key, session);
             // What was taken has left its key in the order.
             if kept.order.len() > 2 * kept.sessions.len() + 64 {
-                let Kept { sessions, order, .. } = kept;
+                let CachedSessions { sessions, order, .. } = kept;
                 order.retain(|key| sessions.contains_key(key));
             }
         });
@@ -143,7 +143,7 @@ impl SessionStore {
     }
 }
 
-impl Kept {
+impl CachedSessions {
     fn remove(&mut self, key: &[u8]) -> Option<Session> {
         let session = self.sessions.remove(key)?;
         self.blocks -= session.blocks();

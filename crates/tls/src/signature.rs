@@ -7,7 +7,7 @@ use rustls::pki_types::SubjectPublicKeyInfoDer;
 use rustls::sign::{CertifiedKey, Signer, SigningKey};
 use rustls::{SignatureAlgorithm, SignatureScheme};
 
-use crate::provider::Named;
+use crate::provider::ParsedNames;
 
 /// The names of TLS 1.3, the names as key and digest, and the scheme.
 const NAMES: [(&str, &str, SignatureScheme); 10] = [
@@ -44,8 +44,8 @@ pub struct NotAList;
 ///
 /// # Errors
 /// Unknown or repeated algorithm name.
-pub fn read(text: &str) -> Result<Named<SignatureScheme>, NotAList> {
-    let mut named = Named::default();
+pub fn read(text: &str) -> Result<ParsedNames<SignatureScheme>, NotAList> {
+    let mut named = ParsedNames::default();
     for name in text.split(':') {
         let (name, is_optional) = match name.strip_prefix('?') {
             Some(name) => (name, true),

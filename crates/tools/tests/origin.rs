@@ -297,7 +297,7 @@ fn an_agent_of_spop_greets_and_sets_its_variable() {
         notify.message(b"m");
         let mut out = Vec::new();
         for (stream, id) in [(5, 1), (300_000, 2)] {
-            assert!(notify.encode((stream, id), 16_380, &mut out));
+            assert!(notify.encode(stream, id, 16_380, &mut out));
         }
         for piece in out.chunks(7) {
             peer.send(piece.to_vec()).await;

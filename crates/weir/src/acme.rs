@@ -2,10 +2,10 @@
 //! send a request to a server, and does nothing for `-c`.
 
 use crate::files::reason;
-use crate::messages::{Messages, Refused};
+use crate::messages::{Messages, ReportedError};
 use crate::rights::Rights;
 use policy::program::{AcmeSection, Program};
-use rt::Folder;
+use rt::{FileOwner, Folder};
 use std::collections::HashMap;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -22,14 +22,14 @@ pub fn prepare(
     program: &mut Program,
     rights: &Rights,
     messages: &mut Messages,
-) -> Result<Option<Arc<Folder>>, Refused> {
+) -> Result<Option<Arc<Folder>>, ReportedError> {
     let folder = match &program.acme.folder {
         None => None,
-        Some(path) => match Folder::open(Path::new(&**path), (rights.user, rights.group)) {
+        Some(path) => match Folder::open(Path::new(&**path), FileOwner { user: rights.user, group: rights.group }) {
             Ok(folder) => Some(Arc::new(folder)),
             Err(error) => {
                 messages.alert(&format!("acme: cannot open the folder '{path}' : {}", reason(&error)));
-                return Err(Refused);
+                return Err(ReportedError);
             }
         },
     };
@@ -50,7 +50,7 @@ pub fn prepare(
             }
             Err(why) => {
                 messages.alert(&format!("acme: {why}"));
-                return Err(Refused);
+                return Err(ReportedError);
             }
         }
     }

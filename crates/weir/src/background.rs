@@ -2,7 +2,7 @@
 //! written and the workers run. Must be called before any thread exists.
 
 use crate::files::reason;
-use crate::messages::{Messages, Refused};
+use crate::messages::{Messages, ReportedError};
 use rt::process::{StarterWaits, daemonise};
 use std::path::Path;
 
@@ -15,7 +15,11 @@ fn write_pid(path: &Path) -> std::io::Result<()> {
 ///
 /// # Errors
 /// The process cannot be moved to the background.
-pub fn settle(wanted: bool, pid_file: Option<&Path>, messages: &mut Messages) -> Result<Option<StarterWaits>, Refused> {
+pub fn settle(
+    wanted: bool,
+    pid_file: Option<&Path>,
+    messages: &mut Messages,
+) -> Result<Option<StarterWaits>, ReportedError> {
     if wanted {
         return enter(pid_file, messages).map(Some);
     }
@@ -32,16 +36,16 @@ pub fn settle(wanted: bool, pid_file: Option<&Path>, messages: &mut Messages) ->
 ///
 /// # Errors
 /// The process cannot be moved or the pid file cannot be written; both processes must exit with status 1.
-fn enter(pid_file: Option<&Path>, messages: &mut Messages) -> Result<StarterWaits, Refused> {
+fn enter(pid_file: Option<&Path>, messages: &mut Messages) -> Result<StarterWaits, ReportedError> {
     let starter = daemonise().map_err(|error| {
         messages.alert(&format!("Cannot start in the background : {}", reason(&error)));
-        Refused
+        ReportedError
     })?;
     if let Some(path) = pid_file
         && let Err(error) = write_pid(path)
     {
         messages.alert(&format!("Cannot create pidfile {} : {}", path.display(), reason(&error)));
-        return Err(Refused);
+        return Err(ReportedError);
     }
     Ok(starter)
 }
@@ -50,10 +54,10 @@ fn enter(pid_file: Option<&Path>, messages: &mut Messages) -> Result<StarterWait
 ///
 /// # Errors
 /// The standard streams cannot be detached.
-pub fn leave_terminal(starter: &StarterWaits, messages: &mut Messages) -> Result<(), Refused> {
+pub fn leave_terminal(starter: &StarterWaits, messages: &mut Messages) -> Result<(), ReportedError> {
     starter.detach_standard_streams().map_err(|error| {
         messages.alert(&format!("Cannot leave the terminal : {}", reason(&error)));
-        Refused
+        ReportedError
     })?;
     messages.silence();
     Ok(())

@@ -8,13 +8,13 @@ use std::path::Path;
 
 use policy::program::Program;
 
-use crate::messages::{Messages, Refused};
+use crate::messages::{Messages, ReportedError};
 
 /// Creates the file of each cache that has one.
 ///
 /// # Errors
 /// A file cannot be created; reported through `messages`.
-pub fn open(program: &Program, messages: &mut Messages) -> Result<Vec<(usize, File)>, Refused> {
+pub fn open(program: &Program, messages: &mut Messages) -> Result<Vec<(usize, File)>, ReportedError> {
     let mut files = Vec::new();
     for (index, cache) in program.caches.iter().enumerate() {
         let Some(path) = &cache.disk_path else { continue };
@@ -22,7 +22,7 @@ pub fn open(program: &Program, messages: &mut Messages) -> Result<Vec<(usize, Fi
             Ok(file) => files.push((index, file)),
             Err(error) => {
                 messages.alert(&format!("cache '{}': cannot make the file '{path}' : {error}", cache.name));
-                return Err(Refused);
+                return Err(ReportedError);
             }
         }
     }
@@ -33,7 +33,7 @@ pub fn open(program: &Program, messages: &mut Messages) -> Result<Vec<(usize, Fi
 ///
 /// # Errors
 /// A file cannot be created; reported through `messages`.
-pub fn check(program: &Program, messages: &mut Messages) -> Result<(), Refused> {
+pub fn check(program: &Program, messages: &mut Messages) -> Result<(), ReportedError> {
     let mut sound = true;
     for cache in &program.caches {
         let Some(path) = &cache.disk_path else { continue };
@@ -42,7 +42,7 @@ pub fn check(program: &Program, messages: &mut Messages) -> Result<(), Refused> 
             sound = false;
         }
     }
-    if sound { Ok(()) } else { Err(Refused) }
+    if sound { Ok(()) } else { Err(ReportedError) }
 }
 
 fn is_possible(path: &str) -> io::Result<()> {

@@ -3,8 +3,8 @@
 
 use crate::arguments::Settings;
 use crate::files;
-use crate::load::{self, NotRenewed, Prepared};
-use crate::messages::{Messages, Refused};
+use crate::load::{self, NotRenewed, PreparedConfiguration, Served};
+use crate::messages::{Messages, ReportedError};
 use config::spec::Spec;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -39,14 +39,14 @@ pub fn run(words: &[OsString]) -> ExitCode {
     }
 }
 
-fn compare(old: PathBuf, new: PathBuf, messages: &mut Messages) -> Result<ExitCode, Refused> {
+fn compare(old: PathBuf, new: PathBuf, messages: &mut Messages) -> Result<ExitCode, ReportedError> {
     let settings = |file| Settings { files: vec![file], ..Settings::default() };
     let mut before = prepare(&settings(old), messages)?;
     // Reports the changes even if only `reload in-place` is missing.
     before.start.supposes_in_place = true;
     let vacant = BTreeSet::new();
-    let former = (&before.start, &before.spec, &before.program, &vacant);
-    let (changes, obstacle) = match load::renew(&settings(new), former, messages) {
+    let served = Served { start: &before.start, written: &before.spec, program: &before.program, vacant: &vacant };
+    let (changes, obstacle) = match load::renew(&settings(new), &served, messages) {
         Ok(renewed) => {
             let is_asked_for = |spec: &Spec| spec.global.lifetime.reload_in_place;
             let missing = match (is_asked_for(&before.spec), is_asked_for(&renewed.spec)) {
@@ -56,7 +56,7 @@ fn compare(old: PathBuf, new: PathBuf, messages: &mut Messages) -> Result<ExitCo
             };
             (renewed.changes, missing)
         }
-        Err(NotRenewed::Refused) => return Err(Refused),
+        Err(NotRenewed::Refused) => return Err(ReportedError),
         Err(NotRenewed::Classic(why)) => (Vec::new(), Some(why)),
     };
     for change in &changes {
@@ -78,10 +78,10 @@ fn compare(old: PathBuf, new: PathBuf, messages: &mut Messages) -> Result<ExitCo
     })
 }
 
-fn prepare(settings: &Settings, messages: &mut Messages) -> Result<Prepared, Refused> {
+fn prepare(settings: &Settings, messages: &mut Messages) -> Result<PreparedConfiguration, ReportedError> {
     let found = files::read(&settings.files).map_err(|errors| {
         errors.iter().for_each(|error| messages.alert(&format!("config : {}", error.0)));
-        Refused
+        ReportedError
     })?;
     let loaded = load::read(&found, settings, messages);
     load::compile(loaded, settings, messages)

@@ -27,7 +27,7 @@ pub fn describe(global: &GlobalSpec, environment: &Environment, memory: Option<u
         pid: std::process::id(),
         warnings: messages.warnings() as u64,
         startup_logs: messages.said().to_owned(),
-        tell: Some(tell),
+        tell: Some(write_to_stderr),
         ..Host::default()
     }
 }
@@ -39,7 +39,7 @@ pub fn variables(environment: &Environment) -> Vec<String> {
 }
 
 /// Writes the output of a filter to standard error. Errors are ignored.
-fn tell(text: &[u8]) {
+fn write_to_stderr(text: &[u8]) {
     let _ = std::io::stderr().lock().write_all(text);
 }
 

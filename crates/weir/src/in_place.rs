@@ -3,16 +3,16 @@
 
 use crate::arguments::Settings;
 use crate::listeners::{self, AddressName};
-use crate::load::{self, NotRenewed, Renewed, Start};
+use crate::load::{self, NotRenewed, Renewed, Served, Start};
 use crate::master::link::FromWorker;
 use crate::material;
 use crate::messages::Messages;
 use crate::reader::Reader;
-use crate::takeover::Inherited;
+use crate::takeover::InheritedSockets;
 use engine::Addresses;
+use engine::free_slots::Vacancies;
 use engine::generation::Generation;
 use engine::listener::Listening;
-use engine::vacancies::Vacancies;
 use engine::worker::Process;
 use policy::program::Program;
 use std::io::Write;
@@ -40,7 +40,7 @@ pub struct Renewal {
 }
 
 /// A validated configuration, ready to be applied.
-struct Next {
+struct ValidatedConfiguration {
     generation: Generation,
     changes: Vec<String>,
     /// Sockets of added addresses.
@@ -71,7 +71,7 @@ impl Renewal {
         let Some(read) = process.helpers.run(job).await.flatten() else {
             return FromWorker::Classic("there is no thread to read the configuration on".to_owned());
         };
-        let Next { generation: next, changes, opened, went } = match read {
+        let ValidatedConfiguration { generation: next, changes, opened, went } = match read {
             Ok(read) => read,
             Err(NotRenewed::Refused) => return FromWorker::Refused,
             Err(NotRenewed::Classic(why)) => return FromWorker::Classic(why),
@@ -86,10 +86,10 @@ impl Renewal {
         settled(process).await;
         engine::listen(process, opened);
         engine::stop_listening(process, &went);
-        FromWorker::Adopted(tell(&changes))
+        FromWorker::Adopted(describe_changes(&changes))
     }
 
-    fn read(&self, process: &Process, out: Out, reader: Option<OwnedFd>) -> Result<Next, NotRenewed> {
+    fn read(&self, process: &Process, out: Out, reader: Option<OwnedFd>) -> Result<ValidatedConfiguration, NotRenewed> {
         let mut messages = Messages::while_serving(self.settings.quiet);
         messages.speak_through(out);
         let before = process.generation();
@@ -99,7 +99,8 @@ impl Renewal {
         }
         let vacant = process.service::<Vacancies>().all();
         let renew = |messages: &mut Messages| {
-            load::renew(&self.settings, (&self.start, &written, &before.program, &vacant), messages)
+            let served = Served { start: &self.start, written: &written, program: &before.program, vacant: &vacant };
+            load::renew(&self.settings, &served, messages)
         };
         let (renewed, reader) = match self.start.gives_up() {
             false => (renew(&mut messages)?, None),
@@ -129,10 +130,10 @@ impl Renewal {
         }
         let addresses = Addresses::between(&before.program, &program);
         let reuse_port = !(self.settings.no_reuse_port || spec.global.machine.no_reuse_port);
-        let (moved, came) = moved(process, (&before.program, &program), &addresses);
+        let (moved, came) = moved(process, &before.program, &program, &addresses);
         let opened = match reader {
             Some(reader) => reader.open(&AddressName::at(&program, &came)),
-            None => Ok(Inherited::default()),
+            None => Ok(InheritedSockets::default()),
         };
         let opened = opened.map(|found| found.and(moved));
         let opened =
@@ -142,7 +143,7 @@ impl Renewal {
         let next = Generation::following(Arc::new(program), &before);
         next.know_specification(spec);
         next.know_text(sources.0.iter().map(|file| (file.name.clone(), file.bytes().to_vec())));
-        Ok(Next { generation: next, changes, opened, went: addresses.went })
+        Ok(ValidatedConfiguration { generation: next, changes, opened, went: addresses.went })
     }
 }
 
@@ -150,10 +151,11 @@ impl Renewal {
 /// connections of such a socket are accepted by either frontend.
 fn moved(
     process: &Process,
-    (former, next): (&Program, &Program),
+    former: &Program,
+    next: &Program,
     addresses: &Addresses,
-) -> (Inherited, Vec<(usize, usize)>) {
-    let mut sockets = Inherited::default();
+) -> (InheritedSockets, Vec<(usize, usize)>) {
+    let mut sockets = InheritedSockets::default();
     let bind = |program: &'_ Program, (frontend, bind): (usize, usize)| {
         let bind = program.proxies.get(frontend)?.frontend.as_ref()?.binds.get(bind)?;
         let socket = &bind.listening.socket;
@@ -180,7 +182,7 @@ fn moved(
 const MOST_TOLD: usize = 20;
 
 /// Returns the changes in one line.
-fn tell(changes: &[String]) -> String {
+fn describe_changes(changes: &[String]) -> String {
     let mut told = changes.iter().take(MOST_TOLD).map(String::as_str).collect::<Vec<_>>().join(", ");
     if let Some(more) = changes.len().checked_sub(MOST_TOLD).filter(|more| *more > 0) {
         told.push_str(&format!(" and {more} more"));

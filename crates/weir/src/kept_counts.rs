@@ -4,7 +4,7 @@
 use crate::messages::Messages;
 use config::spec::Spec;
 use control::saved_state::Owners;
-use live::counters::{Kept, KeptCounts};
+use live::counters::{CounterLine, KeptCounts};
 use policy::program::Program;
 use std::io::Read;
 
@@ -12,7 +12,7 @@ use std::io::Read;
 const MOST: u64 = 64 << 20;
 
 /// Returns the saved counters.
-pub fn read(spec: &Spec, program: &Program, messages: &mut Messages) -> Vec<Kept> {
+pub fn read(spec: &Spec, program: &Program, messages: &mut Messages) -> Vec<CounterLine> {
     let Some(path) = &spec.global.kept.stats_file else { return Vec::new() };
     let Ok(file) = std::fs::File::open(path) else {
         messages.warning(&format!("config: Can't load stats-file '{path}': cannot open file."));

@@ -3,7 +3,7 @@
 
 use crate::files::reason;
 use crate::predecessors::Predecessors;
-use crate::takeover::Inherited;
+use crate::takeover::InheritedSockets;
 use config::document::Sources;
 use config::span::Span;
 use config::spec::{ProxyKind, Spec};
@@ -43,11 +43,11 @@ pub struct Older {
     /// Processes to signal if an address is in use.
     pub predecessors: Predecessors,
     /// Sockets received from one of them.
-    pub inherited: Inherited,
+    pub inherited: InheritedSockets,
 }
 
 /// An address of the configuration.
-struct Wanted<'a> {
+struct ConfiguredAddress<'a> {
     bind: &'a Bind,
     around: SocketContext,
     owner: Owner<'a>,
@@ -107,7 +107,7 @@ pub fn open_more(
     program: &Program,
     places: &[(usize, usize)],
     reuse_port: bool,
-    opened_before: &mut Inherited,
+    opened_before: &mut InheritedSockets,
 ) -> Result<Vec<Listening>, String> {
     let mut opened = Vec::new();
     for one in wanted(program, reuse_port) {
@@ -191,35 +191,36 @@ pub fn open_named(
 ) -> Result<Vec<Vec<Arc<ListeningSocket>>>, String> {
     let mut left = wanted(program, reuse_port);
     let mut open = |name: &AddressName| {
-        let is_meant = |one: &Wanted<'_>| match one.owner {
+        let is_meant = |one: &ConfiguredAddress<'_>| match one.owner {
             Owner::Proxy(proxy) => AddressName::of(proxy, one.bind) == *name,
             _ => false,
         };
         let one = left.iter().position(is_meant).map(|at| left.swap_remove(at));
-        let Some(Wanted { bind, around, owner: Owner::Proxy(proxy), .. }) = one else {
+        let Some(ConfiguredAddress { bind, around, owner: Owner::Proxy(proxy), .. }) = one else {
             return Err(format!("address {} of proxy {} is not in the files any more", name.text, name.proxy));
         };
-        sockets(bind, around, &mut Inherited::default()).map_err(|error| cannot_bind(bind, proxy, &error))
+        sockets(bind, around, &mut InheritedSockets::default()).map_err(|error| cannot_bind(bind, proxy, &error))
     };
     names.iter().map(&mut open).collect()
 }
 
 /// Returns every address of a program.
-fn wanted(program: &Program, reuse_port: bool) -> Vec<Wanted<'_>> {
+fn wanted(program: &Program, reuse_port: bool) -> Vec<ConfiguredAddress<'_>> {
     let proxies = program.proxies.iter().filter(|proxy| !proxy.disabled).flat_map(|proxy| {
         let around = SocketContext::of(proxy, program, reuse_port);
         let binds = proxy.frontend.iter().flat_map(|frontend| &frontend.binds);
         // Reverse HTTP addresses connect instead.
         let binds = binds.filter(|bind| !matches!(bind.address, BindAddress::Reverse { .. }));
-        binds.map(move |bind| Wanted { bind, around, owner: Owner::Proxy(proxy), index: bind.index })
+        binds.map(move |bind| ConfiguredAddress { bind, around, owner: Owner::Proxy(proxy), index: bind.index })
     });
     let around = SocketContext::default();
     let runtime = program.runtime.sockets.iter().enumerate();
-    let runtime = runtime.map(|(index, socket)| Wanted { bind: &socket.bind, around, owner: Owner::Runtime, index });
+    let runtime =
+        runtime.map(|(index, socket)| ConfiguredAddress { bind: &socket.bind, around, owner: Owner::Runtime, index });
     let relays = program.log_forwards.iter().flat_map(move |relay| {
         let around = SocketContext { reuse_port, ..SocketContext::default() };
         let receive = program.global.datagram_receive_buffer;
-        let wanted = move |bind, is_datagram| Wanted {
+        let wanted = move |bind, is_datagram| ConfiguredAddress {
             bind,
             around: match is_datagram {
                 true => SocketContext { buffers: SocketBuffers { receive, ..around.buffers }, ..around },
@@ -233,16 +234,21 @@ fn wanted(program: &Program, reuse_port: bool) -> Vec<Wanted<'_>> {
     });
     let peers = program.peers.iter().filter(|section| section.is_active()).filter_map(move |section| {
         let around = SocketContext { reuse_port, ..SocketContext::default() };
-        section.bind.as_ref().map(|bind| Wanted { bind, around, owner: Owner::Peers(section), index: bind.index })
+        section.bind.as_ref().map(|bind| ConfiguredAddress {
+            bind,
+            around,
+            owner: Owner::Peers(section),
+            index: bind.index,
+        })
     });
     proxies.chain(runtime).chain(relays).chain(peers).collect()
 }
 
 /// Tries to open all sockets of `wanted`. Failed ones stay in it, in the order of the returned errors.
 fn attempt(
-    wanted: &mut Vec<Wanted<'_>>,
+    wanted: &mut Vec<ConfiguredAddress<'_>>,
     opened: &mut Sockets,
-    inherited: &mut Inherited,
+    inherited: &mut InheritedSockets,
     threads: u32,
 ) -> Vec<io::Error> {
     let mut failed = Vec::new();
@@ -352,7 +358,11 @@ fn options(bind: &Bind, around: SocketContext) -> BindOptions {
 }
 
 /// Opens the sockets of an address, one per shard.
-fn sockets(bind: &Bind, around: SocketContext, inherited: &mut Inherited) -> io::Result<Vec<Arc<ListeningSocket>>> {
+fn sockets(
+    bind: &Bind,
+    around: SocketContext,
+    inherited: &mut InheritedSockets,
+) -> io::Result<Vec<Arc<ListeningSocket>>> {
     let address = match &bind.address {
         BindAddress::Inet(address) => Address::Inet(*address),
         BindAddress::Unix(path) => Address::Unix(path.clone()),
@@ -402,7 +412,7 @@ fn shares(bind: &Bind, sockets: usize, threads: u32) -> Vec<Option<Arc<[usize]>>
 }
 
 /// Returns the position of its line in the configuration.
-fn place(wanted: &Wanted<'_>, spec: &Spec) -> Span {
+fn place(wanted: &ConfiguredAddress<'_>, spec: &Spec) -> Span {
     let line = match wanted.owner {
         Owner::Proxy(proxy) => spec.proxies.get(proxy.index).and_then(|proxy| proxy.binds.get(wanted.index)),
         Owner::Runtime => spec.global.runtime.sockets.get(wanted.index),
@@ -431,7 +441,7 @@ fn owner(owner: Owner<'_>) -> String {
     format!("{kind} {}", proxy.name)
 }
 
-fn sentence(wanted: &Wanted<'_>, place: Span, sources: &Sources, error: &io::Error) -> String {
+fn sentence(wanted: &ConfiguredAddress<'_>, place: Span, sources: &Sources, error: &io::Error) -> String {
     let (owner, bind) = (owner(wanted.owner), wanted.bind);
     let is_datagram = matches!(wanted.owner, Owner::Relay(_, true));
     let file = sources.file(place).map_or("", |file| file.name.as_str());

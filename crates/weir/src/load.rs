@@ -6,7 +6,7 @@ use crate::files;
 use crate::host;
 use crate::kept_counts;
 use crate::material;
-use crate::messages::{Messages, Refused};
+use crate::messages::{Messages, ReportedError};
 use crate::processors;
 use crate::resolve::{ResolveContext, SystemResolver, disable_unresolved};
 use crate::rights::{self, Rights};
@@ -18,20 +18,20 @@ use config::environment::Environment;
 use config::keyword::SpecOptions;
 use config::load::in_order;
 use config::spec::{Confinement, ProcessorsSpec, Spec};
-use config::{InputFile, LanguageOptions, LoadOptions, Loaded};
+use config::{InputFile, LanguageOptions, LoadOptions, LoadedConfiguration};
 use control::saved_state::SavedServer;
 use engine::service::registry::Services;
-use live::counters::Kept;
+use live::counters::CounterLine;
 use live::{Live, ServerPlace};
 use lua::Scripts;
 use policy::SystemLimits;
-use policy::compile::succession::{Successor, succeed};
+use policy::compile::in_place_reload::{Successor, succeed};
 use policy::processors::Plan;
 use policy::program::Program;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A configuration that can be served.
-pub struct Prepared {
+pub struct PreparedConfiguration {
     /// The compiled program.
     pub program: Program,
     /// The parsed configuration, for messages that refer to a line.
@@ -49,7 +49,7 @@ pub struct Prepared {
     /// Saved states of servers that are still to be applied.
     pub saved: Vec<SavedServer>,
     /// Saved counters.
-    pub counts: Vec<Kept>,
+    pub counts: Vec<CounterLine>,
     /// Built-in services and those of scripts.
     pub services: Services,
     pub scripts: Scripts,
@@ -104,8 +104,8 @@ pub enum NotRenewed {
     Classic(String),
 }
 
-impl From<Refused> for NotRenewed {
-    fn from(_: Refused) -> Self {
+impl From<ReportedError> for NotRenewed {
+    fn from(_: ReportedError) -> Self {
         Self::Refused
     }
 }
@@ -114,18 +114,18 @@ impl From<Refused> for NotRenewed {
 ///
 /// # Errors
 /// The folder cannot be entered; reported through `messages`.
-pub fn enter_directory(settings: &Settings, messages: &mut Messages) -> Result<(), Refused> {
+pub fn enter_directory(settings: &Settings, messages: &mut Messages) -> Result<(), ReportedError> {
     let Some(folder) = &settings.directory else { return Ok(()) };
     std::env::set_current_dir(folder).map_err(|error| {
         let reason = files::reason(&error);
         messages.alert(&format!("Could not change to directory {} : {reason}", folder.display()));
-        Refused
+        ReportedError
     })
 }
 
 /// Reads and parses the text. Errors that make it unusable are reported; [`compile`] returns an error for them, and
 /// reports the other diagnostics.
-pub fn read(files: &[InputFile], settings: &Settings, messages: &mut Messages) -> Loaded {
+pub fn read(files: &[InputFile], settings: &Settings, messages: &mut Messages) -> LoadedConfiguration {
     let options = LoadOptions {
         language: language(settings),
         local_peer: settings.local_peer.clone().unwrap_or_else(host::name),
@@ -183,13 +183,17 @@ pub fn language(settings: &Settings) -> LanguageOptions {
 ///
 /// # Errors
 /// It cannot be served.
-pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> Result<Prepared, Refused> {
+pub fn compile(
+    loaded: LoadedConfiguration,
+    settings: &Settings,
+    messages: &mut Messages,
+) -> Result<PreparedConfiguration, ReportedError> {
     conclude(messages)?;
-    let Loaded { mut spec, sources, environment, diagnostics: mut found, .. } = loaded;
+    let LoadedConfiguration { mut spec, sources, environment, diagnostics: mut found, .. } = loaded;
     let mut resolver = resolver(&sources, &environment, settings);
     apply(&mut spec, settings);
     let written_threads = threads_of(&spec);
-    let threads = processors::settle(&mut spec.global, &mut found, messages);
+    let threads = processors::assign_processors(&mut spec.global, &mut found, messages);
     let scripts = scripts::load(&spec, &environment, &mut resolver.services, &mut found);
     let rights = rights::look_up(&spec.global.rights, &mut found);
     if settings.ignore_unresolved {
@@ -210,14 +214,14 @@ pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> 
     let threads = threads?;
     let Some(program) = program else {
         messages.alert("config : Fatal errors found in configuration.");
-        return Err(Refused);
+        return Err(ReportedError);
     };
     let live = saved.is_asked_for().then(|| program.live(rt::clock::seed()));
     let saved = saved.take_over(&program, live.as_ref(), rt::clock::moment(), messages);
     let counts = kept_counts::read(&spec, &program, messages);
     if messages.warnings() > 0 && (settings.zero_warning || spec.global.zero_warning) {
         messages.alert("Some warnings were found and 'zero-warning' is set. Aborting.");
-        return Err(Refused);
+        return Err(ReportedError);
     }
     let services = resolver.services;
     let (settled, rights_of_start) = (threads_of(&spec), rights.clone());
@@ -230,11 +234,33 @@ pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> 
         environment: known,
         supposes_in_place: false,
     };
-    Ok(Prepared { program, spec, sources, environment, threads, rights, live, saved, counts, services, scripts, start })
+    Ok(PreparedConfiguration {
+        program,
+        spec,
+        sources,
+        environment,
+        threads,
+        rights,
+        live,
+        saved,
+        counts,
+        services,
+        scripts,
+        start,
+    })
 }
 
 fn threads_of(spec: &Spec) -> (Option<u32>, ProcessorsSpec) {
     (spec.global.nbthread, spec.global.processors.clone())
+}
+
+/// The configuration that a process serves, which another one is to replace.
+pub struct Served<'a> {
+    pub start: &'a Start,
+    pub written: &'a Spec,
+    pub program: &'a Program,
+    /// Places of removed servers that new ones may take.
+    pub vacant: &'a BTreeSet<ServerPlace>,
 }
 
 /// Reads and compiles a configuration that is to replace the current one. Errors are reported; other diagnostics are
@@ -242,12 +268,10 @@ fn threads_of(spec: &Spec) -> (Option<u32>, ProcessorsSpec) {
 ///
 /// # Errors
 /// See [`NotRenewed`].
-pub fn renew(
-    settings: &Settings,
-    (start, written, former, vacant): (&Start, &Spec, &Program, &BTreeSet<ServerPlace>),
-    messages: &mut Messages,
-) -> Result<Renewed, NotRenewed> {
-    let Loaded { mut spec, sources, environment, diagnostics: mut found, .. } = read_again(settings, messages)?;
+pub fn renew(settings: &Settings, served: &Served<'_>, messages: &mut Messages) -> Result<Renewed, NotRenewed> {
+    let Served { start, written, program: former, vacant } = *served;
+    let LoadedConfiguration { mut spec, sources, environment, diagnostics: mut found, .. } =
+        read_again(settings, messages)?;
     if let Some(what) = start.differs(written, &spec) {
         return Err(NotRenewed::Classic(what));
     }
@@ -277,16 +301,16 @@ pub fn renew(
     if program.acme.folder.is_some() || !program.acme.sections.is_empty() {
         return Err(NotRenewed::Classic("certificates are obtained with ACME".to_owned()));
     }
-    let succeeded = succeed(former, vacant, (spec, program), &mut resolver, &limits);
+    let succeeded = succeed(former, vacant, spec, program, &mut resolver, &limits);
     let Successor { program, spec, changes } = succeeded.map_err(NotRenewed::Classic)?;
     Ok(Renewed { program, spec, changes, found: in_order(found, &sources), sources })
 }
 
 /// Reads the files of the command line while the process serves.
-fn read_again(settings: &Settings, messages: &mut Messages) -> Result<Loaded, Refused> {
+fn read_again(settings: &Settings, messages: &mut Messages) -> Result<LoadedConfiguration, ReportedError> {
     let files = material::inputs(&settings.files).map_err(|errors| {
         errors.iter().for_each(|error| messages.alert(&format!("config : {}", error.0)));
-        Refused
+        ReportedError
     })?;
     let loaded = read(&files, settings, messages);
     conclude(messages)?;
@@ -294,7 +318,7 @@ fn read_again(settings: &Settings, messages: &mut Messages) -> Result<Loaded, Re
 }
 
 /// A configuration as another process will read it.
-pub struct Rehearsed {
+pub struct TestedConfiguration {
     /// The compiled program.
     pub program: Program,
     /// Whether several sockets may share an address.
@@ -302,19 +326,19 @@ pub struct Rehearsed {
 }
 
 /// Performs all lookups that [`renew`] performs in a worker; `None`: the configuration cannot be served.
-pub fn rehearse(settings: &Settings, messages: &mut Messages) -> Option<Rehearsed> {
-    let Loaded { mut spec, sources, environment, .. } = read_again(settings, messages).ok()?;
+pub fn rehearse(settings: &Settings, messages: &mut Messages) -> Option<TestedConfiguration> {
+    let LoadedConfiguration { mut spec, sources, environment, .. } = read_again(settings, messages).ok()?;
     let mut resolver = resolver(&sources, &environment, settings);
     apply(&mut spec, settings);
     let mut found = Vec::new();
-    let _ = processors::settle(&mut spec.global, &mut found, messages);
+    let _ = processors::assign_processors(&mut spec.global, &mut found, messages);
     let _ = rights::look_up(&spec.global.rights, &mut found);
     if settings.ignore_unresolved {
         disable_unresolved(&mut spec, &mut resolver);
     }
     let program = policy::compile(&spec, &mut resolver, &limits(&spec, settings), &mut found)?;
     let reuse_port = !(settings.no_reuse_port || spec.global.machine.no_reuse_port);
-    Some(Rehearsed { program, reuse_port })
+    Some(TestedConfiguration { program, reuse_port })
 }
 
 impl Start {
@@ -396,10 +420,10 @@ fn limits(spec: &Spec, settings: &Settings) -> SystemLimits {
 }
 
 /// Ends a step that may have reported errors.
-fn conclude(messages: &mut Messages) -> Result<(), Refused> {
+fn conclude(messages: &mut Messages) -> Result<(), ReportedError> {
     if messages.alerts() == 0 {
         return Ok(());
     }
     messages.alert("config : Fatal errors found in configuration.");
-    Err(Refused)
+    Err(ReportedError)
 }

@@ -9,7 +9,7 @@ use std::io::Write;
 
 /// An error that has already been reported.
 #[derive(Debug)]
-pub struct Refused;
+pub struct ReportedError;
 
 /// Writes and counts messages.
 pub struct Messages {

@@ -4,15 +4,15 @@
 use crate::arguments::{Settings, StopMode, WorkerSeat};
 use crate::in_place::Renewal;
 use crate::listeners::{self, Older};
-use crate::load::{self, Prepared};
+use crate::load::{self, PreparedConfiguration};
 use crate::machine::{self, Machine};
 use crate::master;
-use crate::messages::{Messages, Refused};
+use crate::messages::{Messages, ReportedError};
 use crate::predecessors::Predecessors;
 use crate::reader;
 use crate::rights::{self, Rights};
 use crate::serve::{self, KeptFiles, LastStep, Service};
-use crate::takeover::{Inherited, Refusal};
+use crate::takeover::{InheritedSockets, Refusal};
 use crate::worker::Master;
 use crate::{acme, background, cache_files, dump, files, host, libraries, shared_counts};
 use policy::program::Program;
@@ -28,14 +28,14 @@ pub fn run(settings: &Settings) -> ExitCode {
     let mut messages = Messages::new(settings.quiet, settings.diagnostics);
     match start(settings, &mut messages) {
         Ok(code) => code,
-        Err(Refused) => ExitCode::FAILURE,
+        Err(ReportedError) => ExitCode::FAILURE,
     }
 }
 
-fn start(settings: &Settings, messages: &mut Messages) -> Result<ExitCode, Refused> {
+fn start(settings: &Settings, messages: &mut Messages) -> Result<ExitCode, ReportedError> {
     if let (Some(flag), false) = (settings.not_supported.first(), settings.check) {
         messages.alert(&format!("{flag} is not supported yet. {}", crate::help::HINT));
-        return Err(Refused);
+        return Err(ReportedError);
     }
     if let Some(channel) = settings.reader {
         return Ok(reader::run(settings, channel));
@@ -55,15 +55,15 @@ fn start(settings: &Settings, messages: &mut Messages) -> Result<ExitCode, Refus
 }
 
 /// The steps that `-c` also performs.
-fn prepare(settings: &Settings, messages: &mut Messages) -> Result<Prepared, Refused> {
+fn prepare(settings: &Settings, messages: &mut Messages) -> Result<PreparedConfiguration, ReportedError> {
     load::enter_directory(settings, messages)?;
     let found = files::read(&settings.files).map_err(|errors| {
         errors.iter().for_each(|error| messages.alert(&format!("config : {}", error.0)));
-        Refused
+        ReportedError
     })?;
     if found.is_empty() {
         messages.alert(&format!("no configuration file was found in the folders. {}", crate::help::HINT));
-        return Err(Refused);
+        return Err(ReportedError);
     }
     let loaded = load::read(&found, settings, messages);
     if let Some(key) = settings.dump_configuration {
@@ -90,16 +90,16 @@ fn conclude_check(settings: &Settings, messages: &Messages) {
 /// Runs a checked configuration until the process ends.
 fn launch(
     settings: &Settings,
-    prepared: Prepared,
+    prepared: PreparedConfiguration,
     mut master: Option<Master>,
     messages: &mut Messages,
-) -> Result<ExitCode, Refused> {
+) -> Result<ExitCode, ReportedError> {
     raise_descriptors(&prepared.program.global, messages)?;
     limit_memory(settings.memory, &prepared.program.global, messages)?;
     let (succeeds, predecessors) = predecessors(settings);
     let (opened, predecessors) = open(settings, &prepared, predecessors, messages)?;
     let listeners::Sockets { proxies: sockets, runtime, relays, peers } = opened;
-    let Prepared {
+    let PreparedConfiguration {
         mut program,
         spec,
         sources,
@@ -169,7 +169,7 @@ fn launch(
 }
 
 /// Opens the files that are written after privileges were dropped.
-fn kept_files(program: &mut Program, rights: &Rights, messages: &mut Messages) -> Result<KeptFiles, Refused> {
+fn kept_files(program: &mut Program, rights: &Rights, messages: &mut Messages) -> Result<KeptFiles, ReportedError> {
     Ok(KeptFiles {
         acme_folder: acme::prepare(program, rights, messages)?,
         caches: cache_files::open(program, messages)?,
@@ -187,10 +187,10 @@ fn predecessors(settings: &Settings) -> (bool, Predecessors) {
 /// Opens every socket, or uses those of an older process.
 fn open(
     settings: &Settings,
-    Prepared { program, spec, sources, .. }: &Prepared,
+    PreparedConfiguration { program, spec, sources, .. }: &PreparedConfiguration,
     predecessors: Predecessors,
     messages: &mut Messages,
-) -> Result<(listeners::Sockets, Predecessors), Refused> {
+) -> Result<(listeners::Sockets, Predecessors), ReportedError> {
     let mut older = Older { predecessors, inherited: take_over(settings, messages)? };
     let reuse_port = !(settings.no_reuse_port || spec.global.machine.no_reuse_port);
     let opened = listeners::open(program, spec, sources, reuse_port, &mut older);
@@ -203,13 +203,13 @@ fn open(
     let sockets = opened.map_err(|errors| {
         errors.iter().for_each(|error| messages.alert(error));
         messages.alert("Some protocols failed to start their listeners! Exiting.");
-        Refused
+        ReportedError
     })?;
     let listeners::Sockets { proxies, runtime, relays, peers } = &sockets;
     // A socket of the runtime API alone is sufficient.
     if proxies.is_empty() && runtime.is_empty() && relays.is_empty() && peers.is_empty() {
         messages.alert("No enabled listener found (check for 'bind' directives) ! Exiting.");
-        return Err(Refused);
+        return Err(ReportedError);
     }
     Ok((sockets, predecessors))
 }
@@ -247,7 +247,7 @@ fn last_step(rights: Rights, folder: Option<Arc<Folder>>, starts_programs: bool,
 }
 
 /// Opens a worker's channel to its master.
-fn join(seat: WorkerSeat, messages: &mut Messages) -> Result<Master, Refused> {
+fn join(seat: WorkerSeat, messages: &mut Messages) -> Result<Master, ReportedError> {
     let joined = Master::inherit(seat.channel).and_then(|master| Ok((master.voice()?, master)));
     match joined {
         Ok((voice, master)) => {
@@ -256,35 +256,35 @@ fn join(seat: WorkerSeat, messages: &mut Messages) -> Result<Master, Refused> {
         }
         Err(error) => {
             messages.alert(&format!("Cannot reach the master : {}", files::reason(&error)));
-            Err(Refused)
+            Err(ReportedError)
         }
     }
 }
 
 /// Receives the listening sockets of the worker that this one replaces. On failure this one binds its own.
-fn follow(sockets: i32, messages: &mut Messages) -> Inherited {
+fn follow(sockets: i32, messages: &mut Messages) -> InheritedSockets {
     let connection = rt::process::take_inherited(sockets).map_err(|_| Refusal::NotConnected);
-    connection.and_then(|fd| Inherited::from_stream(fd.into())).unwrap_or_else(|refusal| {
+    connection.and_then(|fd| InheritedSockets::from_stream(fd.into())).unwrap_or_else(|refusal| {
         messages.warning(&format!("{refusal} of the former worker."));
-        Inherited::default()
+        InheritedSockets::default()
     })
 }
 
 /// `-x`: receives the listening sockets of the process that listens on that socket.
-fn take_over(settings: &Settings, messages: &mut Messages) -> Result<Inherited, Refused> {
+fn take_over(settings: &Settings, messages: &mut Messages) -> Result<InheritedSockets, ReportedError> {
     if let Some(seat) = settings.seat.filter(|seat| seat.again) {
-        return Ok(seat.sockets.map_or_else(Inherited::default, |sockets| follow(sockets, messages)));
+        return Ok(seat.sockets.map_or_else(InheritedSockets::default, |sockets| follow(sockets, messages)));
     }
     let Some(path) = settings.takeover.as_deref().filter(|path| *path != "/dev/null") else {
-        return Ok(Inherited::default());
+        return Ok(InheritedSockets::default());
     };
-    Inherited::from_path(Path::new(path)).map_err(|refusal| {
+    InheritedSockets::from_path(Path::new(path)).map_err(|refusal| {
         match &refusal {
             Refusal::NotConnected => messages.warning(&format!("{refusal} '{path}'")),
             Refusal::NoNumber | Refusal::Broken(_) => messages.warning(&refusal.to_string()),
         }
         messages.alert("Failed to get the sockets from the old process!");
-        Refused
+        ReportedError
     })
 }
 
@@ -296,17 +296,17 @@ fn limit_memory(
     megabytes: Option<u64>,
     global: &policy::program::Global,
     messages: &mut Messages,
-) -> Result<(), Refused> {
+) -> Result<(), ReportedError> {
     let Some(megabytes) = megabytes else { return Ok(()) };
     if let Some(excess) = &global.excess {
         messages.alert(excess);
-        return Err(Refused);
+        return Err(ReportedError);
     }
     let Err(error) = rt::rights::limit_memory(megabytes.saturating_mul(1 << 20)) else { return Ok(()) };
     let sentence = format!("Cannot limit the memory to {megabytes} MB : {}", files::reason(&error));
     if global.strict_limits {
         messages.alert(&sentence);
-        return Err(Refused);
+        return Err(ReportedError);
     }
     messages.warning(&sentence);
     Ok(())
@@ -320,7 +320,7 @@ fn roughly(descriptors: u64) -> u64 {
 }
 
 /// Raises the soft limit of descriptors to the number that the program needs.
-fn raise_descriptors(global: &policy::program::Global, messages: &mut Messages) -> Result<(), Refused> {
+fn raise_descriptors(global: &policy::program::Global, messages: &mut Messages) -> Result<(), ReportedError> {
     let wanted = global.descriptors;
     let limits = rt::process::raise_descriptor_limit(wanted).or_else(|_| rt::process::descriptor_limit());
     let Ok((soft, hard)) = limits else { return Ok(()) };
@@ -336,7 +336,7 @@ fn raise_descriptors(global: &policy::program::Global, messages: &mut Messages) 
     );
     if global.strict_limits {
         messages.alert(&sentence);
-        return Err(Refused);
+        return Err(ReportedError);
     }
     messages.warning(&sentence);
     Ok(())

@@ -4,10 +4,10 @@
 
 use crate::arguments::Settings;
 use crate::listeners::{self, AddressName};
-use crate::load::{self, Rehearsed};
+use crate::load::{self, TestedConfiguration};
 use crate::material::{LARGEST, Record, Unsent, encoding, recording};
 use crate::messages::Messages;
-use crate::takeover::Inherited;
+use crate::takeover::InheritedSockets;
 use crate::version;
 use rt::net::{receive_descriptors, send_descriptors};
 use std::io::{self, BufWriter, Write};
@@ -48,7 +48,7 @@ fn serve(settings: &Settings, mut stream: UnixStream) -> io::Result<()> {
         wanted => wanted,
     };
     let opened = match &rehearsed {
-        Some(Rehearsed { program, reuse_port }) => listeners::open_named(program, &wanted, *reuse_port),
+        Some(TestedConfiguration { program, reuse_port }) => listeners::open_named(program, &wanted, *reuse_port),
         None => Err("the configuration cannot be served".to_owned()),
     };
     let opened = match opened {
@@ -106,8 +106,8 @@ impl Reader {
     ///
     /// # Errors
     /// Names the address that cannot be opened, and the reason.
-    pub fn open(mut self, wanted: &[AddressName]) -> Result<Inherited, String> {
-        let mut inherited = Inherited::default();
+    pub fn open(mut self, wanted: &[AddressName]) -> Result<InheritedSockets, String> {
+        let mut inherited = InheritedSockets::default();
         if !wanted.is_empty() {
             self.fetch(wanted, &mut inherited).map_err(|error| crate::files::reason(&error))?;
         }
@@ -115,7 +115,7 @@ impl Reader {
         Ok(inherited)
     }
 
-    fn fetch(&mut self, wanted: &[AddressName], into: &mut Inherited) -> io::Result<()> {
+    fn fetch(&mut self, wanted: &[AddressName], into: &mut InheritedSockets) -> io::Result<()> {
         let mut out = BufWriter::new(&self.0);
         wanted.iter().try_for_each(|name| encoding::send(&mut out, b'B', &name.encode()))?;
         encoding::send(&mut out, b'X', b"")?;

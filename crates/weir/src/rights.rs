@@ -3,12 +3,12 @@
 
 use crate::files::reason;
 use crate::material;
-use crate::messages::{Messages, Refused};
+use crate::messages::{Messages, ReportedError};
 use config::diagnostic::Diagnostic;
 use config::span::Spanned;
 use config::spec::{self, AccountSpec, ChrootSpec, Confinement, RightsSpec};
 use rt::Folder;
-use rt::confine::{Extent, Needs, confine};
+use rt::confine::{Extent, RequiredOperations, confine};
 use rt::rights::{self, Capability};
 use std::io;
 use std::path::Path;
@@ -86,7 +86,7 @@ const fn capability(written: spec::Capability) -> Capability {
 ///
 /// # Errors
 /// A step failed; reported through `messages`. The process must not serve then.
-pub fn give_up(rights: &Rights, folder: Option<&Folder>, messages: &mut Messages) -> Result<(), Refused> {
+pub fn give_up(rights: &Rights, folder: Option<&Folder>, messages: &mut Messages) -> Result<(), ReportedError> {
     // The time zone is read once; its file is outside of the chroot.
     let _ = rt::local_offset(0);
     let was_superuser = rt::process::is_superuser();
@@ -100,7 +100,7 @@ pub fn give_up(rights: &Rights, folder: Option<&Folder>, messages: &mut Messages
     }
     let refused = |what: &str, number: u32, error: &io::Error, messages: &mut Messages| {
         messages.alert(&format!("Cannot set {what} {number} : {}", reason(error)));
-        Refused
+        ReportedError
     };
     if let Some(wanted) = rights.group.filter(|wanted| *wanted > 0 && *wanted != group) {
         rights::change_group(wanted).map_err(|error| refused("gid", wanted, &error, messages))?;
@@ -135,7 +135,7 @@ fn warn_of_too_much(rights: &Rights, is_superuser: bool, messages: &mut Messages
     }
 }
 
-fn jail(chroot: Option<&ChrootSpec>, messages: &mut Messages) -> Result<(), Refused> {
+fn jail(chroot: Option<&ChrootSpec>, messages: &mut Messages) -> Result<(), ReportedError> {
     let (changed, name) = match chroot {
         None => return Ok(()),
         Some(ChrootSpec::Auto) => (rights::change_root_to_nothing(), "auto"),
@@ -143,7 +143,7 @@ fn jail(chroot: Option<&ChrootSpec>, messages: &mut Messages) -> Result<(), Refu
     };
     changed.map_err(|error| {
         messages.alert(&format!("Cannot chroot({name}) : {}", reason(&error)));
-        Refused
+        ReportedError
     })
 }
 
@@ -174,14 +174,17 @@ fn set_dumpable(rights: &Rights, messages: &mut Messages) {
 /// Forbids the process to do what serving does not need (gaining privileges, changes of the file system, other system
 /// calls): with `confine auto` only measures that cost nothing at run time, with `confine strict` all of them; if one of
 /// those fails, the process does not serve.
-fn forbid_the_rest(rights: &Rights, folder: Option<&Folder>, messages: &mut Messages) -> Result<(), Refused> {
+fn forbid_the_rest(rights: &Rights, folder: Option<&Folder>, messages: &mut Messages) -> Result<(), ReportedError> {
     let extent = match rights.confine {
         Confinement::Off => return Ok(()),
         Confinement::Auto => Extent::Free,
         Confinement::Strict => Extent::Whole,
     };
-    let needs =
-        Needs { programs: rights.fork_wanted, gains: rights.setuid_wanted, files: rights.dumpable == Some(true) };
+    let needs = RequiredOperations {
+        programs: rights.fork_wanted,
+        gains: rights.setuid_wanted,
+        files: rights.dumpable == Some(true),
+    };
     let written: Vec<_> = folder.into_iter().map(Folder::descriptor).collect();
     let done = confine(needs, extent, &written);
     let mut measures = vec![("programs that gain rights", done.gains), ("changes of the file system", done.files)];
@@ -198,7 +201,7 @@ fn forbid_the_rest(rights: &Rights, folder: Option<&Folder>, messages: &mut Mess
     }
     if rights.confine == Confinement::Strict && !missing.is_empty() {
         messages.alert(&format!("'confine strict' : cannot forbid {}.", missing.join(", ")));
-        return Err(Refused);
+        return Err(ReportedError);
     }
     let allowed = if missing.is_empty() { String::new() } else { format!("; not forbidden: {}", missing.join(", ")) };
     let forbidden = if forbidden.is_empty() { "nothing".to_owned() } else { forbidden.join(", ") };

@@ -8,7 +8,7 @@ use config::diagnostic::Severity;
 use config::spec::{ProxyKind, ProxySpec, Spec, StateSource};
 use control::saved_state::{SavedServer, resume};
 use live::Live;
-use live::saved_state::{Entry, Flaw, entries};
+use live::saved_state::{Entry, FileError, entries};
 use policy::program::Program;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -64,12 +64,14 @@ impl Source<'_> {
         (severity, format!("{head}Can't open {kind} '{path}': {}{dot}", reason(error)))
     }
 
-    fn flawed(&self, flaw: Flaw) -> (Severity, String) {
+    fn flawed(&self, flaw: FileError) -> (Severity, String) {
         let (head, kind, path) = (self.head(), self.kind(), self.path);
         match flaw {
-            Flaw::Empty => (Severity::Notice, format!("{head}Empty {kind} '{path}'.")),
-            Flaw::Version => (Severity::Warning, format!("{head}Can't get version of the {kind} '{path}'.")),
-            Flaw::Corrupted(line) => (Severity::Warning, format!("{head}corrupted {kind} '{path}' at line {line}.")),
+            FileError::Empty => (Severity::Notice, format!("{head}Empty {kind} '{path}'.")),
+            FileError::Version => (Severity::Warning, format!("{head}Can't get version of the {kind} '{path}'.")),
+            FileError::Corrupted(line) => {
+                (Severity::Warning, format!("{head}corrupted {kind} '{path}' at line {line}."))
+            }
         }
     }
 
@@ -157,13 +159,13 @@ impl SavedStates {
         now: Moment,
         messages: &mut Messages,
     ) -> Vec<SavedServer> {
-        say(std::mem::take(&mut self.said), messages);
+        report(std::mem::take(&mut self.said), messages);
         let mut taken = Vec::new();
         for proxy in &program.proxies {
             let Some(mut own) = self.backends.remove(&*proxy.name).filter(|_| proxy.backend.is_some()) else {
                 continue;
             };
-            say(std::mem::take(&mut own.said), messages);
+            report(std::mem::take(&mut own.said), messages);
             for server in proxy.servers() {
                 let Some(entry) = own.servers.get(&*server.name) else { continue };
                 match entry.state() {
@@ -172,7 +174,7 @@ impl SavedStates {
                         proxy.name, server.name
                     )),
                     Ok(state) => {
-                        let Some(saved) = SavedServer::new(program, (proxy.index, server.index), state) else {
+                        let Some(saved) = SavedServer::new(program, proxy.place_of(server), state) else {
                             continue;
                         };
                         let said = live.map_or_else(Vec::new, |live| resume(program, live, &saved, now));
@@ -224,7 +226,7 @@ fn read_local(path: &str, proxy: &ProxySpec) -> OfBackend {
     own
 }
 
-fn say(said: Vec<(Severity, String)>, messages: &mut Messages) {
+fn report(said: Vec<(Severity, String)>, messages: &mut Messages) {
     for (severity, text) in said {
         match severity {
             Severity::Notice => messages.notice(&text),

@@ -1,9 +1,9 @@
 //! Serving: starts the workers and waits until they end. Must never access a connection: the engine does.
 
 use crate::files::reason;
-use crate::life::Life;
 use crate::machine::Machine;
-use crate::messages::{Messages, Refused};
+use crate::messages::{Messages, ReportedError};
+use crate::signals::Life;
 use crate::standard_error;
 use crate::worker::Master;
 use config::document::Sources;
@@ -24,7 +24,7 @@ use engine::sockets::Sockets;
 use engine::worker::Process;
 use live::Live;
 use live::counters::shared::SharedKind;
-use live::counters::{Kept, Side};
+use live::counters::{CounterLine, Side};
 use lua::Scripts;
 use policy::program::Program;
 use rt::process::StarterWaits;
@@ -40,7 +40,7 @@ const TAG: &str = "haproxy";
 pub type Companion = Box<dyn Fn(WorkerId) + Send + Sync>;
 
 /// Runs when everything that serving needs is open, before the workers start; it drops privileges.
-pub type LastStep = Box<dyn FnOnce(Option<&StarterWaits>, &mut Messages) -> Result<(), Refused>>;
+pub type LastStep = Box<dyn FnOnce(Option<&StarterWaits>, &mut Messages) -> Result<(), ReportedError>>;
 
 /// The parameters of serving.
 pub struct Service {
@@ -51,7 +51,7 @@ pub struct Service {
     /// Saved states of servers that are still to be applied.
     pub saved: Vec<SavedServer>,
     /// Saved counters.
-    pub counts: Vec<Kept>,
+    pub counts: Vec<CounterLine>,
     /// Built-in services and those of scripts.
     pub services: Services,
     pub scripts: Scripts,
@@ -102,7 +102,7 @@ pub struct KeptFiles {
 ///
 /// # Errors
 /// The workers cannot be started; reported through `messages`.
-pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refused> {
+pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, ReportedError> {
     let Service { program, written, sources, sockets, runtime, relays, peers, starter, master, .. } = service;
     let workers = usize::try_from(program.global.nbthread).unwrap_or(1).max(1);
     let config = runtime_config(&program, service.machine, workers);
@@ -166,12 +166,12 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     rt::program::end_all();
     served.map(|()| life.status()).map_err(|error| {
         messages.alert(&format!("Cannot start the workers : {}", reason(&error)));
-        Refused
+        ReportedError
     })
 }
 
 /// Restores counters and installs the files that outlive the process.
-fn go_on(shared: &mut Process, counts: Vec<Kept>, kept: KeptFiles) {
+fn go_on(shared: &mut Process, counts: Vec<CounterLine>, kept: KeptFiles) {
     let counts = fresh_counts(counts, kept.counts.as_ref());
     control::saved_state::preset(shared, &counts, rt::clock::moment());
     if let Some(counts) = kept.counts {
@@ -187,8 +187,8 @@ fn go_on(shared: &mut Process, counts: Vec<Kept>, kept: KeptFiles) {
 }
 
 /// Returns the counters of a `stats-file` for objects that do not continue shared counters of another process.
-fn fresh_counts(mut counts: Vec<Kept>, shared: Option<&SharedCounts>) -> Vec<Kept> {
-    let goes_on = |kept: &Kept| {
+fn fresh_counts(mut counts: Vec<CounterLine>, shared: Option<&SharedCounts>) -> Vec<CounterLine> {
+    let goes_on = |kept: &CounterLine| {
         let kinds = match kept.side {
             Side::Front => [SharedKind::Frontend, SharedKind::Listener],
             Side::Back => [SharedKind::Backend, SharedKind::Server],
@@ -221,16 +221,20 @@ fn runtime_config(program: &Program, machine: Machine, workers: usize) -> rt::Co
 }
 
 /// Runs the initialization of scripts before the process serves.
-fn initialize(mut scripts: Scripts, process: &Arc<Process>, messages: &mut Messages) -> Result<Arc<Scripts>, Refused> {
+fn initialize(
+    mut scripts: Scripts,
+    process: &Arc<Process>,
+    messages: &mut Messages,
+) -> Result<Arc<Scripts>, ReportedError> {
     scripts.initialize(process).map_err(|why| {
         messages.alert(&why);
-        Refused
+        ReportedError
     })?;
     Ok(Arc::new(scripts))
 }
 
 /// Opens the log targets.
-fn open_targets(generation: &Generation, live: &Arc<Live>, messages: &mut Messages) -> Result<Targets, Refused> {
+fn open_targets(generation: &Generation, live: &Arc<Live>, messages: &mut Messages) -> Result<Targets, ReportedError> {
     let (targets, problems) = Targets::open(generation, live, TAG);
     for problem in problems {
         match problem {
@@ -239,7 +243,7 @@ fn open_targets(generation: &Generation, live: &Arc<Live>, messages: &mut Messag
             }
             SinkError::Ring(path, ring, error) => {
                 messages.alert(&format!("cannot open backing-file '{path}' for ring '{ring}': {}.", reason(&error)));
-                return Err(Refused);
+                return Err(ReportedError);
             }
         }
     }

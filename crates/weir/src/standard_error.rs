@@ -17,12 +17,12 @@ const NUMBER: i32 = 2;
 pub fn install(host: &Host) {
     if let Ok(output) = Output::open(NUMBER) {
         let _ = STANDARD_ERROR.set(output);
-        let _ = host.say.set(say);
+        let _ = host.say.set(write_message);
     }
 }
 
 /// Writes a message without waiting. If standard error is blocked, the message is dropped: the logs contain the same.
-fn say(severity: Severity, text: &str) {
+fn write_message(severity: Severity, text: &str) {
     if let Some(output) = STANDARD_ERROR.get() {
         let _ = output.write(line(severity, text).as_bytes());
     }

@@ -46,7 +46,7 @@ impl fmt::Display for Refusal {
 
 /// Unused sockets of an older process, and those that the process inherited at its start.
 #[derive(Debug, Default)]
-pub struct Inherited {
+pub struct InheritedSockets {
     items: Vec<Item>,
     /// Copies of inherited descriptors that an address has used, by number: another line may listen on the same socket.
     given: Vec<(RawFd, OwnedFd)>,
@@ -58,7 +58,7 @@ struct Item {
     listener: ForeignListener,
 }
 
-impl Inherited {
+impl InheritedSockets {
     /// Requests the sockets of the process that listens on a path.
     ///
     /// # Errors
@@ -188,8 +188,8 @@ impl Reader {
         }
     }
 
-    fn sockets(&mut self, number: usize) -> io::Result<Inherited> {
-        let mut found = Inherited::default();
+    fn sockets(&mut self, number: usize) -> io::Result<InheritedSockets> {
+        let mut found = InheritedSockets::default();
         let mut done = 0;
         while done < number {
             let group = (number - done).min(MOST_DESCRIPTORS);
@@ -277,7 +277,7 @@ mod tests {
             let (ours, mut theirs) = UnixStream::pair().expect("a pair");
             theirs.write_all(answer).expect("room");
             theirs.shutdown(std::net::Shutdown::Write).expect("open");
-            assert!(Inherited::from_stream(ours).is_err(), "{answer:?}");
+            assert!(InheritedSockets::from_stream(ours).is_err(), "{answer:?}");
         }
     }
 }

@@ -37,7 +37,7 @@ pub mod extension {
 
 /// Result of recognizing a message in the first bytes of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found<T> {
+pub enum Recognition<T> {
     /// The complete message is present.
     Whole(T),
     /// More bytes are needed.
@@ -100,49 +100,49 @@ enum Walk<'a> {
 ///
 /// A message is complete when its own bytes are present, whatever length its record announces. If its bytes are
 /// followed by something other than a handshake record, it is read as though it were contiguous.
-pub fn message(data: &[u8]) -> Found<Message<'_>> {
+pub fn message(data: &[u8]) -> Recognition<Message<'_>> {
     match data.first() {
-        None => return Found::Part,
+        None => return Recognition::Part,
         Some(&HANDSHAKE) => {}
-        Some(_) => return Found::Other,
+        Some(_) => return Recognition::Other,
     }
-    let Some((record, rest)) = data.split_at_checked(RECORD) else { return Found::Part };
+    let Some((record, rest)) = data.split_at_checked(RECORD) else { return Recognition::Part };
     if record[1] < 3 || record[3..] == [0, 0] {
-        return Found::Other;
+        return Recognition::Other;
     }
     match walk(data) {
-        Walk::Whole(message) => Found::Whole(message),
-        Walk::Part => Found::Part,
+        Walk::Whole(message) => Recognition::Whole(message),
+        Walk::Part => Recognition::Part,
         Walk::Broken => match declared(rest).and_then(|length| rest.get(..length)) {
-            Some(message) => Found::Whole(Message::Contiguous(message)),
-            None => Found::Part,
+            Some(message) => Recognition::Whole(Message::Contiguous(message)),
+            None => Recognition::Part,
         },
     }
 }
 
 /// Returns the version of the hello, major and minor, once the first record is complete; the rest of the message may be
 /// missing.
-pub fn version(data: &[u8]) -> Found<(u8, u8)> {
+pub fn version(data: &[u8]) -> Recognition<(u8, u8)> {
     let message = message(data);
-    if message == Found::Other {
-        return Found::Other;
+    if message == Recognition::Other {
+        return Recognition::Other;
     }
     let start = data.split_at_checked(RECORD).and_then(|(record, rest)| rest.get(..record_length(record)));
     match start.filter(|start| start.len() >= VERSIONED) {
-        Some(start) => Found::Whole((start[MESSAGE], start[MESSAGE + 1])),
+        Some(start) => Recognition::Whole((start[MESSAGE], start[MESSAGE + 1])),
         None => match message {
-            Found::Whole(Message::Contiguous(message)) if message.len() >= VERSIONED => {
-                Found::Whole((message[MESSAGE], message[MESSAGE + 1]))
+            Recognition::Whole(Message::Contiguous(message)) if message.len() >= VERSIONED => {
+                Recognition::Whole((message[MESSAGE], message[MESSAGE + 1]))
             }
-            Found::Whole(Message::Fragmented(fragments)) => {
+            Recognition::Whole(Message::Fragmented(fragments)) => {
                 let mut bytes = fragments.pieces().flatten().skip(MESSAGE);
                 match (bytes.next(), bytes.next()) {
-                    (Some(major), Some(minor)) => Found::Whole((*major, *minor)),
-                    _ => Found::Other,
+                    (Some(major), Some(minor)) => Recognition::Whole((*major, *minor)),
+                    _ => Recognition::Other,
                 }
             }
-            Found::Whole(_) => Found::Other,
-            _ => Found::Part,
+            Recognition::Whole(_) => Recognition::Other,
+            _ => Recognition::Part,
         },
     }
 }
@@ -214,17 +214,17 @@ impl<'a> Fragments<'a> {
 }
 
 /// Returns the version of an SSLv2 hello, which is not wrapped in a record.
-pub fn sslv2(data: &[u8]) -> Found<(u8, u8)> {
+pub fn sslv2(data: &[u8]) -> Recognition<(u8, u8)> {
     if data.first().is_some_and(|first| first & 0x80 == 0) {
-        return Found::Other;
+        return Recognition::Other;
     }
-    let Some(head) = data.get(..5) else { return Found::Part };
+    let Some(head) = data.get(..5) else { return Recognition::Part };
     // Two bytes of length, the message type of a ClientHello, the version.
     if head[2] != 1 || !matches!((head[3], head[4]), (0, 2) | (3, 0..=4)) {
-        return Found::Other;
+        return Recognition::Other;
     }
     let length = usize::from(u16::from_be_bytes([head[0] & 0x7f, head[1]]));
-    if data.len() < length + 2 { Found::Part } else { Found::Whole((head[3], head[4])) }
+    if data.len() < length + 2 { Recognition::Part } else { Recognition::Whole((head[3], head[4])) }
 }
 
 /// Splits off a list with a length prefix of `bytes` bytes. Returns the list and the rest.
@@ -347,12 +347,14 @@ mod tests {
     }
 
     /// The hello in a contiguous message.
-    fn hello(data: &[u8]) -> Found<Hello<'_>> {
+    fn hello(data: &[u8]) -> Recognition<Hello<'_>> {
         match message(data) {
-            Found::Whole(Message::Contiguous(message)) => Found::Whole(Hello::of(message).expect("a message")),
-            Found::Whole(Message::Fragmented(fragments)) => panic!("{fragments:?}"),
-            Found::Part => Found::Part,
-            Found::Other => Found::Other,
+            Recognition::Whole(Message::Contiguous(message)) => {
+                Recognition::Whole(Hello::of(message).expect("a message"))
+            }
+            Recognition::Whole(Message::Fragmented(fragments)) => panic!("{fragments:?}"),
+            Recognition::Part => Recognition::Part,
+            Recognition::Other => Recognition::Other,
         }
     }
 
@@ -376,8 +378,8 @@ mod tests {
     #[test]
     fn the_parts_of_a_hello() {
         let data = sample(Some(EXTENSIONS));
-        let Found::Whole(found) = hello(&data) else { panic!("{:?}", hello(&data)) };
-        assert_eq!((found.kind, version(&data)), (1, Found::Whole((3, 3))));
+        let Recognition::Whole(found) = hello(&data) else { panic!("{:?}", hello(&data)) };
+        assert_eq!((found.kind, version(&data)), (1, Recognition::Whole((3, 3))));
         let client = found.client().expect("a client's hello");
         assert_eq!(client.ciphers, [0x13, 1, 0xc0, 0x2f]);
         assert_eq!(client.server_name(), Some(&b"a.b"[..]));
@@ -392,13 +394,13 @@ mod tests {
     fn a_hello_cut_anywhere_waits_and_a_damaged_one_is_no_panic() {
         let data = sample(Some(EXTENSIONS));
         for length in 0..data.len() {
-            assert_eq!(hello(&data[..length]), Found::Part, "{length}");
+            assert_eq!(hello(&data[..length]), Recognition::Part, "{length}");
         }
         for at in 0..data.len() {
             for value in [0, 1, 0x7f, 0xff] {
                 let mut damaged = data.clone();
                 damaged[at] = value;
-                if let Found::Whole(found) = hello(&damaged)
+                if let Recognition::Whole(found) = hello(&damaged)
                     && let Some(client) = found.client()
                 {
                     let _ = (client.server_name(), client.protocols().next(), client.key_share_groups().count());
@@ -415,17 +417,17 @@ mod tests {
         for lengths in [&[1][..], &[3], &[4], &[5, 1, 30], &[60], &[expected.len() - 1], &single] {
             let data = records(expected, lengths);
             for length in 0..data.len() {
-                assert_eq!(message(&data[..length]), Found::Part, "{lengths:?} {length}");
+                assert_eq!(message(&data[..length]), Recognition::Part, "{lengths:?} {length}");
             }
             let mut longer = data.clone();
             longer.extend(b"more");
             for data in [&data, &longer] {
-                let Found::Whole(Message::Fragmented(found)) = message(data) else { panic!("{lengths:?}") };
+                let Recognition::Whole(Message::Fragmented(found)) = message(data) else { panic!("{lengths:?}") };
                 assert_eq!(
                     (found.pieces().collect::<Vec<_>>().concat(), found.length()),
                     (expected.to_vec(), expected.len())
                 );
-                assert_eq!(version(data), Found::Whole((3, 3)));
+                assert_eq!(version(data), Recognition::Whole((3, 3)));
             }
         }
     }
@@ -437,34 +439,36 @@ mod tests {
             for high in [0, 0x40, 0xff] {
                 let mut data = whole.clone();
                 data[3..RECORD].copy_from_slice(&[high, announced]);
-                let expected = if (high, announced) == (0, 0) { Found::Other } else { hello(&whole) };
+                let expected = if (high, announced) == (0, 0) { Recognition::Other } else { hello(&whole) };
                 assert_eq!(hello(&data), expected, "{high} {announced}");
             }
         }
         let mut data = records(&whole[RECORD..], &[50]);
         data[RECORD + 50] = 0x17;
-        assert!(matches!(message(&data), Found::Whole(Message::Contiguous(_))), "no handshake record follows");
+        assert!(matches!(message(&data), Recognition::Whole(Message::Contiguous(_))), "no handshake record follows");
     }
 
     #[test]
     fn the_version_is_known_when_the_first_record_is_whole() {
         let data = records(&sample(Some(EXTENSIONS))[RECORD..], &[VERSIONED]);
-        assert_eq!(version(&data[..RECORD + VERSIONED - 1]), Found::Part);
-        assert_eq!(version(&data[..RECORD + VERSIONED]), Found::Whole((3, 3)));
+        assert_eq!(version(&data[..RECORD + VERSIONED - 1]), Recognition::Part);
+        assert_eq!(version(&data[..RECORD + VERSIONED]), Recognition::Whole((3, 3)));
     }
 
     #[test]
     fn what_is_none() {
-        assert_eq!(hello(b"GET / HTTP/1.1"), Found::Other);
-        assert_eq!(hello(&[0x16, 2, 0, 0, 9]), Found::Other);
-        let Found::Whole(found) = hello(&[0x16, 3, 3, 0, 8, 2, 0, 0, 4, 3, 3, 0, 0]) else { panic!("a server's") };
+        assert_eq!(hello(b"GET / HTTP/1.1"), Recognition::Other);
+        assert_eq!(hello(&[0x16, 2, 0, 0, 9]), Recognition::Other);
+        let Recognition::Whole(found) = hello(&[0x16, 3, 3, 0, 8, 2, 0, 0, 4, 3, 3, 0, 0]) else {
+            panic!("a server's")
+        };
         assert!(found.kind == 2 && found.client().is_none());
         let data = sample(None);
-        let Found::Whole(found) = hello(&data) else { panic!("whole") };
+        let Recognition::Whole(found) = hello(&data) else { panic!("whole") };
         assert!(!found.client().expect("a client's hello").has_extensions());
         let mut old = vec![0x80, 46, 1, 0, 2];
-        assert_eq!(sslv2(&old), Found::Part);
+        assert_eq!(sslv2(&old), Recognition::Part);
         old.resize(48, 0);
-        assert_eq!((sslv2(&old), sslv2(b"GET /")), (Found::Whole((0, 2)), Found::Other));
+        assert_eq!((sslv2(&old), sslv2(b"GET /")), (Recognition::Whole((0, 2)), Recognition::Other));
     }
 }

@@ -4,6 +4,7 @@
 //! its input.
 
 pub mod acme;
+mod byte_class;
 pub mod client_hello;
 pub mod client_ip;
 pub mod date;
@@ -23,4 +24,3 @@ pub mod socks4;
 pub mod spop;
 pub mod syslog;
 pub mod trace_context;
-mod words;

@@ -25,7 +25,7 @@ pub fn request(destination: SocketAddrV4) -> [u8; REQUEST] {
 
 /// Why a proxy did not connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub enum Socks4Error {
     /// The reply is not one of version 4.
     NotAnAnswer,
     /// The reply's code: 91 to 93, or another value.
@@ -36,11 +36,11 @@ pub enum Refused {
 ///
 /// # Errors
 /// The proxy rejected the request, or the reply is invalid.
-pub fn answer(input: &[u8]) -> Result<Option<()>, Refused> {
+pub fn answer(input: &[u8]) -> Result<Option<()>, Socks4Error> {
     const GRANTED: u8 = 90;
     match input {
-        [first, ..] if *first != 0 => Err(Refused::NotAnAnswer),
-        [_, code, ..] if *code != GRANTED => Err(Refused::Code(*code)),
+        [first, ..] if *first != 0 => Err(Socks4Error::NotAnAnswer),
+        [_, code, ..] if *code != GRANTED => Err(Socks4Error::Code(*code)),
         _ => Ok((input.len() >= ANSWER).then_some(())),
     }
 }
@@ -63,10 +63,10 @@ mod tests {
         }
         assert_eq!(answer(&granted[..ANSWER]), Ok(Some(())));
         assert_eq!(answer(&granted), Ok(Some(())));
-        assert_eq!(answer(&[4]), Err(Refused::NotAnAnswer));
-        assert_eq!(answer(b"HTTP/1.1"), Err(Refused::NotAnAnswer));
+        assert_eq!(answer(&[4]), Err(Socks4Error::NotAnAnswer));
+        assert_eq!(answer(b"HTTP/1.1"), Err(Socks4Error::NotAnAnswer));
         for code in (0..=255).filter(|code| *code != 90) {
-            assert_eq!(answer(&[0, code]), Err(Refused::Code(code)));
+            assert_eq!(answer(&[0, code]), Err(Socks4Error::Code(code)));
         }
     }
 }

@@ -2,7 +2,7 @@
 //! equal names have equal hashes; arguments that may contain a secret or a name are cut off. Must never print an
 //! argument that the tables do not classify as harmless.
 
-use super::table::{Found, Keyword, find};
+use super::table::{Keyword, RowLookup, find};
 use super::{global, option, proxy};
 use crate::document::{Document, Line, Word};
 use crate::text;
@@ -42,9 +42,9 @@ const HARMLESS: &[&str] = &["<time>", "<number>", "<size>", "<percent>", "<statu
 /// Returns the number of words of a line that are harmless by the tables: all of them, or the keyword alone.
 fn harmless<P: Copy, X: Copy>(families: &'static [super::table::Family<Keyword<P, X>>], line: &Line) -> usize {
     match find(families, line.keyword(), line.text(1), line.text(2)) {
-        Found::Row(row, _) if is_harmless(row.usage) => line.words.len(),
-        Found::Row(_, words) => words,
-        Found::Group | Found::Unknown => 1,
+        RowLookup::Row(row, _) if is_harmless(row.usage) => line.words.len(),
+        RowLookup::Row(_, words) => words,
+        RowLookup::Group | RowLookup::Unknown => 1,
     }
 }
 

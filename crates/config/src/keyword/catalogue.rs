@@ -2,7 +2,7 @@
 //! be needed to read a configuration.
 
 use super::argument::Arity;
-use super::table::{Family, Keyword, Standing, Status};
+use super::table::{Family, Keyword, Status, SupportLevel};
 use super::{bind, filter, global, option, proxy, rule, section, server};
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ pub struct Entry {
     /// Description.
     pub doc: &'static str,
     /// Level of support in Weir.
-    pub standing: Standing,
+    pub standing: SupportLevel,
     /// HAProxy's sentence about the replacement; empty if there is none.
     pub removed: &'static str,
     /// Sections that accept it; empty where its kind implies them.
@@ -39,7 +39,7 @@ pub fn entries() -> Vec<Entry> {
     list.extend(filter::TABLE.iter().map(|row| entry("filter", "Filters.", row, String::new())));
     for table in section::TABLE.iter().chain(section::NAMES) {
         for row in table.rows {
-            let standing = if table.removed.is_some() { Standing::Removed } else { row.standing() };
+            let standing = if table.removed.is_some() { SupportLevel::Removed } else { row.standing() };
             list.push(Entry { standing, ..entry(table.name, table.doc, row, String::new()) });
         }
     }
@@ -65,7 +65,7 @@ fn entry<P: Copy, X: Copy>(kind: &'static str, family: &'static str, row: &Keywo
 
 /// Returns the keywords that are accepted without effect.
 pub fn tuning() -> impl Iterator<Item = Entry> {
-    entries().into_iter().filter(|entry| entry.standing == Standing::Tuning)
+    entries().into_iter().filter(|entry| entry.standing == SupportLevel::Tuning)
 }
 
 /// Classes of `-dK` and their descriptions in `-dKhelp`. All but `cfg` belong to other crates.
@@ -82,7 +82,9 @@ pub const DUMP_CLASSES: &[(&str, &str)] = &[
 
 /// Writes the output of `-dKcfg`: every accepted keyword, in a form similar to a configuration.
 pub fn dump(out: &mut String) {
-    let accepted = |standing: Standing| !matches!(standing, Standing::NotYet | Standing::Removed | Standing::Refused);
+    let accepted = |standing: SupportLevel| {
+        !matches!(standing, SupportLevel::NotYet | SupportLevel::Removed | SupportLevel::Refused)
+    };
     let mut entries = entries();
     entries.retain(|entry| accepted(entry.standing));
     entries.sort_by_key(|entry| (order(entry.kind), entry.name));

@@ -95,7 +95,7 @@ const PLAIN: [&str; 3] = ["allow-0rtt", "no-alpn", "no-ca-names"];
 pub fn read(text: &str, name: &str, bind: &BindTlsSpec, span: Span) -> Result<Vec<CrtListLine>, String> {
     let lines = text.lines().enumerate().map(|(number, line)| (number + 1, line.trim()));
     let filled = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-    filled.map(|(number, line)| read_line(line, (name, number), bind, span)).collect()
+    filled.map(|(number, line)| read_line(line, name, number, bind, span)).collect()
 }
 
 /// Returns the options of a line `ssl-f-use`, as `show ssl crt-list` prints them: without the name of its certificate.
@@ -139,7 +139,7 @@ pub fn used(written: &UsedCertificateSpec, place: &str, bind: &BindTlsSpec) -> R
     }
 }
 
-fn read_line(line: &str, (name, number): (&str, usize), bind: &BindTlsSpec, span: Span) -> Result<CrtListLine, String> {
+fn read_line(line: &str, name: &str, number: usize, bind: &BindTlsSpec, span: Span) -> Result<CrtListLine, String> {
     let wrong = |what: &str| format!("parsing [{name}:{number}]: {what}");
     // A bracket is always a word of its own.
     let spaced = line.replace('[', " [ ").replace(']', " ] ");
@@ -194,12 +194,6 @@ enum Fault {
     Wrong(Span, String),
 }
 
-impl From<tls::Problem> for Fault {
-    fn from((span, message): tls::Problem) -> Self {
-        Self::Wrong(span, message)
-    }
-}
-
 fn read_options(words: &[Word], line: &mut CrtListLine) -> Result<(), Fault> {
     let mut at = 0;
     while let Some(keyword) = words.get(at) {
@@ -218,7 +212,8 @@ fn read_options(words: &[Word], line: &mut CrtListLine) -> Result<(), Fault> {
         if has_value && value.is_none() {
             return Err(Fault::NoValue(keyword.span, name.to_owned()));
         }
-        read_option(keyword, value.filter(|_| has_value), &mut line.options)?;
+        read_option(keyword, value.filter(|_| has_value), &mut line.options)
+            .map_err(|(span, message)| Fault::Wrong(span, message))?;
         at += 1 + usize::from(has_value);
     }
     Ok(())

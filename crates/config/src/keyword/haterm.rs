@@ -12,7 +12,7 @@ use crate::spec::{CapturesSpec, ProxyKind, RuleLineSpec, RuleSpec, RulesSpec, Sh
 const SERVICE: &str = "haterm";
 
 /// Removes settings without effect from proxies in haterm mode, warns about them, and adds the rule of the service.
-pub(super) fn settle(drafts: &mut [ProxyDraft], report: &mut Report<'_>) {
+pub(super) fn normalize(drafts: &mut [ProxyDraft], report: &mut Report<'_>) {
     for draft in drafts.iter_mut().filter(|draft| draft.haterm && draft.spec.kind != ProxyKind::Backend) {
         let vain = in_vain(draft);
         if !vain.is_empty() {

@@ -44,7 +44,7 @@ pub use error_page::fault as error_page_fault;
 pub use otel_file::read_files as read_otel_files;
 pub use server::added::{keywords as added_server_keywords, read as read_added_server};
 pub use spoe::read_files as read_spoe_files;
-pub use table::Standing;
+pub use table::SupportLevel;
 
 use crate::diagnostic::Diagnostic;
 use crate::document::{Document, Sources};

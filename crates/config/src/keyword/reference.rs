@@ -1,7 +1,7 @@
 //! The reference pages about keywords, generated from the tables: `docs/keywords.md` and `docs/tuning-keywords.md`. A
 //! test keeps them up to date. Must never add anything to the tables' content.
 
-use super::Standing;
+use super::SupportLevel;
 use super::catalogue::{Entry, entries, tuning};
 use std::fmt::Write as _;
 
@@ -34,13 +34,13 @@ pub fn keywords() -> String {
     page
 }
 
-const MEANINGS: &[(Standing, &str)] = &[
-    (Standing::Supported, "works"),
-    (Standing::Group, "its first argument has a table of its own"),
-    (Standing::NotYet, "refused with an error; planned"),
-    (Standing::Tuning, "accepted without effect; `-dD` lists it"),
-    (Standing::Removed, "removed from HAProxy; the error names its replacement"),
-    (Standing::Refused, "refused on purpose; the error says why"),
+const MEANINGS: &[(SupportLevel, &str)] = &[
+    (SupportLevel::Supported, "works"),
+    (SupportLevel::Group, "its first argument has a table of its own"),
+    (SupportLevel::NotYet, "refused with an error; planned"),
+    (SupportLevel::Tuning, "accepted without effect; `-dD` lists it"),
+    (SupportLevel::Removed, "removed from HAProxy; the error names its replacement"),
+    (SupportLevel::Refused, "refused on purpose; the error says why"),
 ];
 
 fn kind_title(entry: &Entry) -> String {

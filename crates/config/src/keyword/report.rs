@@ -1,26 +1,26 @@
 //! Collects the diagnostics of a configuration, with the sentences that many keywords share. Must never stop at
 //! the first one.
 
-use crate::diagnostic::{Diagnostic, Form, Severity, Turn};
+use crate::diagnostic::{Diagnostic, Form, ReportOrder, Severity};
 use crate::document::{Line, Word};
 use crate::span::Span;
 use crate::suggest;
 
 /// Tables of keywords that have been searched without a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Where {
+pub(crate) enum KeywordTable {
     Global,
     Proxy,
     Section,
 }
 
 /// Returns a hint that names the section of a keyword, if any.
-type Elsewhere = fn(&str, Where) -> Option<String>;
+type SectionHint = fn(&str, KeywordTable) -> Option<String>;
 
 /// Sink of diagnostics.
 pub(crate) struct Report<'a> {
     out: &'a mut Vec<Diagnostic>,
-    elsewhere: Elsewhere,
+    elsewhere: SectionHint,
 }
 
 impl<'a> Report<'a> {
@@ -29,7 +29,7 @@ impl<'a> Report<'a> {
     }
 
     /// Looks for unknown keywords in other tables as well.
-    pub(crate) fn with_other_tables(self, elsewhere: Elsewhere) -> Self {
+    pub(crate) fn with_other_tables(self, elsewhere: SectionHint) -> Self {
         Self { elsewhere, ..self }
     }
 
@@ -39,7 +39,7 @@ impl<'a> Report<'a> {
     }
 
     /// Returns a hint that names the section of an unknown keyword, if any.
-    pub(crate) fn elsewhere(&self, word: &Word, searched: Where) -> Option<String> {
+    pub(crate) fn elsewhere(&self, word: &Word, searched: KeywordTable) -> Option<String> {
         (self.elsewhere)(&word.text, searched)
     }
 
@@ -77,7 +77,7 @@ impl<'a> Report<'a> {
 
     /// HAProxy's warning about what follows the unit of a time: it names no line, and comes where the line is read.
     pub(crate) fn leftover(&mut self, span: Span, message: String) {
-        self.push(Diagnostic::warning(span, message).with_form(Form::Config).in_turn(Turn::Reading, span));
+        self.push(Diagnostic::warning(span, message).with_form(Form::Config).in_turn(ReportOrder::Reading, span));
     }
 
     /// Shown with `-dD` only.
@@ -108,7 +108,7 @@ impl<'a> Report<'a> {
     }
 
     /// Reports a keyword that the tables do not have.
-    pub(crate) fn unknown(&mut self, word: &Word, section: &str, names: Vec<&'static str>, searched: Where) {
+    pub(crate) fn unknown(&mut self, word: &Word, section: &str, names: Vec<&'static str>, searched: KeywordTable) {
         let known = suggest::nearest(&word.text, names);
         let message = format!("unknown keyword '{}' in '{section}' section{}", word.text, did_you_mean(known));
         let mut diagnostic = Diagnostic::alert(word.span, message);

@@ -3,8 +3,16 @@
 
 use super::SpecOptions;
 use crate::diagnostic::Diagnostic;
-use crate::document::{Section, Sources};
+use crate::document::{Document, Section, Sources};
+use crate::options::LanguageOptions;
 use crate::span::Spanned;
+
+/// Context for reading files that have scopes.
+pub(super) struct Reading<'a> {
+    pub(super) document: &'a Document,
+    pub(super) language: &'a LanguageOptions,
+    pub(super) options: &'a SpecOptions,
+}
 
 /// Reads a file of at most `largest` bytes; returns its content and its index among the sources. `named` is its name as
 /// written, `path` the path to open.
@@ -14,7 +22,8 @@ use crate::span::Spanned;
 pub(super) fn open(
     sources: &Sources,
     options: &SpecOptions,
-    (named, path): (&Spanned<String>, &str),
+    named: &Spanned<String>,
+    path: &str,
     largest: u64,
 ) -> Result<(u32, Vec<u8>), Diagnostic> {
     let name = &named.value;

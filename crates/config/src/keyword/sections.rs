@@ -317,7 +317,7 @@ impl Reader<'_> {
         verify::proxies(&self.proxies, &self.global, self.around, &mut self.report);
         verify::error_pages(&self.proxies, &self.content.http_errors, self.around, &mut self.report);
         filter::complete(&mut self.proxies, &self.content.caches, &mut self.report);
-        haterm::settle(&mut self.proxies, &mut self.report);
+        haterm::normalize(&mut self.proxies, &mut self.report);
         section::cache::verify(&self.content.caches, &mut self.report);
         verify::healthchecks(&self.content.healthchecks, &mut self.report);
         verify::guids(&self.proxies, &mut self.report);

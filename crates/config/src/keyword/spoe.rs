@@ -3,7 +3,8 @@
 
 use super::paths::Paths;
 use super::report::Report;
-use super::{DEFAULT_BUFSIZE, Experimental, ReadContext, SpecOptions, elsewhere, scoped_file, section};
+use super::scoped_file::{self, Reading};
+use super::{DEFAULT_BUFSIZE, Experimental, ReadContext, SpecOptions, elsewhere, section};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Document, Section, SourceFile, Sources};
 use crate::language;
@@ -20,23 +21,25 @@ fn is_section(word: &str) -> bool {
 }
 
 /// Sections of the files that have been read, by path.
-type Known = HashMap<String, Vec<Section>>;
+type SectionsByPath = HashMap<String, Vec<Section>>;
 
 /// Reads the files of every filter into the specification, and adds them to `sources`.
 pub fn read_files(
     sources: &mut Sources,
-    (document, language): (&Document, &LanguageOptions),
+    document: &Document,
+    language: &LanguageOptions,
     options: &SpecOptions,
     spec: &mut Spec,
     out: &mut Vec<Diagnostic>,
 ) {
-    let mut known = Known::new();
+    let reading = Reading { document, language, options };
+    let mut known = SectionsByPath::new();
     for index in 0..spec.proxies.len() {
         for place in 0..spec.proxies[index].filters.list.len() {
             let FilterSpec::Spoe(filter) = &spec.proxies[index].filters.list[place] else { continue };
             let filter = filter.clone();
             let before = out.iter().filter(|found| found.is_alert()).count();
-            let sections = match read_file(sources, (document, language), options, &filter, &mut known, out) {
+            let sections = match read_file(sources, &reading, &filter, &mut known, out) {
                 Ok(sections) => sections,
                 Err(found) => {
                     out.push(found);
@@ -44,8 +47,7 @@ pub fn read_files(
                 }
             };
             let bufsize = spec.global.tune.bufsize.unwrap_or(DEFAULT_BUFSIZE);
-            let content =
-                read_engine(sources, (document, bufsize), options, (&filter, &sections), &mut spec.sections, out);
+            let content = read_engine(sources, &reading, bufsize, &filter, &sections, &mut spec.sections, out);
             let is_clean = out.iter().filter(|found| found.is_alert()).count() == before;
             if content.is_none() && is_clean {
                 let message = format!("'filter' : No SPOE agent found in file {}", filter.file.value);
@@ -79,19 +81,18 @@ fn convert_backends(spec: &mut Spec) {
 /// Returns the sections of the file of a filter.
 fn read_file(
     sources: &mut Sources,
-    (document, language): (&Document, &LanguageOptions),
-    options: &SpecOptions,
+    reading: &Reading<'_>,
     filter: &SpoeFilterSpec,
-    known: &mut Known,
+    known: &mut SectionsByPath,
     out: &mut Vec<Diagnostic>,
 ) -> Result<Vec<Section>, Diagnostic> {
     if let Some(sections) = known.get(&filter.path) {
         return Ok(sections.clone());
     }
-    let (index, bytes) = scoped_file::open(sources, options, (&filter.file, &filter.path), LARGEST_FILE)?;
+    let (index, bytes) = scoped_file::open(sources, reading.options, &filter.file, &filter.path, LARGEST_FILE)?;
     let source = SourceFile::new(filter.path.clone(), bytes);
-    let mut environment = document.environment.clone();
-    let sections = language::read_named((index, &source), &mut environment, language, is_section, out);
+    let mut environment = reading.document.environment.clone();
+    let sections = language::read_named(index, &source, &mut environment, reading.language, is_section, out);
     sources.0.push(source);
     known.insert(filter.path.clone(), sections.clone());
     Ok(sections)
@@ -100,21 +101,22 @@ fn read_file(
 /// Reads the sections of an engine; returns its index among all engines, or `None` if there is no agent.
 fn read_engine(
     sources: &Sources,
-    (document, bufsize): (&Document, u32),
-    options: &SpecOptions,
-    (filter, sections): (&SpoeFilterSpec, &[Section]),
+    reading: &Reading<'_>,
+    bufsize: u32,
+    filter: &SpoeFilterSpec,
+    sections: &[Section],
     content: &mut SectionsSpec,
     out: &mut Vec<Diagnostic>,
 ) -> Option<usize> {
-    let (paths, experimental) = (Paths::of(document), Experimental::default());
+    let (paths, experimental) = (Paths::of(reading.document), Experimental::default());
     let around = ReadContext {
         sources,
-        environment: &document.environment,
-        options,
+        environment: &reading.document.environment,
+        options: reading.options,
         paths: &paths,
         bufsize,
         earlier: &[],
-        local_peer: &options.local_peer,
+        local_peer: &reading.options.local_peer,
         experimental: &experimental,
         follows_sections: true,
     };

@@ -20,7 +20,7 @@ pub enum Status<P> {
 
 /// [`Status`] without the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Standing {
+pub enum SupportLevel {
     /// Supported.
     Supported,
     /// Its first argument decides.
@@ -35,7 +35,7 @@ pub enum Standing {
     Tuning,
 }
 
-impl Standing {
+impl SupportLevel {
     /// Returns the name in the reference manual.
     pub const fn name(self) -> &'static str {
         match self {
@@ -81,14 +81,14 @@ impl<P: Copy, X: Copy> Keyword<P, X> {
     }
 
     /// Returns the status without the function.
-    pub const fn standing(&self) -> Standing {
+    pub const fn standing(&self) -> SupportLevel {
         match self.status {
-            Status::Supported(_) => Standing::Supported,
-            Status::Group(_) => Standing::Group,
-            Status::NotYet => Standing::NotYet,
-            Status::Removed(_) => Standing::Removed,
-            Status::Refused(_) => Standing::Refused,
-            Status::Tuning => Standing::Tuning,
+            Status::Supported(_) => SupportLevel::Supported,
+            Status::Group(_) => SupportLevel::Group,
+            Status::NotYet => SupportLevel::NotYet,
+            Status::Removed(_) => SupportLevel::Removed,
+            Status::Refused(_) => SupportLevel::Refused,
+            Status::Tuning => SupportLevel::Tuning,
         }
     }
 }
@@ -107,7 +107,7 @@ pub fn rows<K>(families: &'static [Family<K>]) -> impl Iterator<Item = &'static 
 }
 
 /// Result of a lookup by one or two words.
-pub enum Found<'a, K> {
+pub enum RowLookup<'a, K> {
     /// A row, and the number of words of its name.
     Row(&'a K, usize),
     /// The first word opens a group that does not contain the second one.
@@ -122,7 +122,7 @@ pub fn find<P: Copy, X: Copy>(
     first: &str,
     second: &str,
     third: &str,
-) -> Found<'static, Keyword<P, X>> {
+) -> RowLookup<'static, Keyword<P, X>> {
     let mut group = false;
     for row in rows(families) {
         if !row.name.starts_with(first) {
@@ -133,13 +133,13 @@ pub fn find<P: Copy, X: Copy>(
             continue;
         }
         match (parts.next(), parts.next()) {
-            (None, _) => return Found::Row(row, 1),
-            (Some(_), None) if is_second(row, second) => return Found::Row(row, 2),
-            (Some(middle), Some(last)) if middle == second && last == third => return Found::Row(row, 3),
+            (None, _) => return RowLookup::Row(row, 1),
+            (Some(_), None) if is_second(row, second) => return RowLookup::Row(row, 2),
+            (Some(middle), Some(last)) if middle == second && last == third => return RowLookup::Row(row, 3),
             _ => group = true,
         }
     }
-    if group { Found::Group } else { Found::Unknown }
+    if group { RowLookup::Group } else { RowLookup::Unknown }
 }
 
 fn is_second<P: Copy, X: Copy>(row: &Keyword<P, X>, second: &str) -> bool {
@@ -167,9 +167,9 @@ mod tests {
         let mut words = line.split(' ');
         let mut next = || words.next().unwrap_or_default();
         match find(FAMILIES, next(), next(), next()) {
-            Found::Row(row, words) => format!("{} {words}", row.name),
-            Found::Group => "group".into(),
-            Found::Unknown => "unknown".into(),
+            RowLookup::Row(row, words) => format!("{} {words}", row.name),
+            RowLookup::Group => "group".into(),
+            RowLookup::Unknown => "unknown".into(),
         }
     }
 

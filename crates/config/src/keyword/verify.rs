@@ -12,7 +12,7 @@ use super::place::{Side, noun};
 use super::proxy::{Pages, ProxyDraft};
 use super::report::Report;
 use super::{rule, upgrade};
-use crate::diagnostic::{Diagnostic, Form, Severity, Turn};
+use crate::diagnostic::{Diagnostic, Form, ReportOrder, Severity};
 use crate::span::Spanned;
 use crate::spec::{
     AddressSpec, CheckMethod, GlobalSpec, HealthcheckSpec, HttpErrorsSpec, LogFormatSpec, Mode, ProxyKind, ProxySpec,
@@ -111,10 +111,10 @@ impl Proxy<'_> {
     }
 
     fn warn(&mut self, message: String) {
-        self.warn_in(Turn::Usual, message);
+        self.warn_in(ReportOrder::Usual, message);
     }
 
-    fn warn_in(&mut self, turn: Turn, message: String) {
+    fn warn_in(&mut self, turn: ReportOrder, message: String) {
         let place = self.draft.spec.name.span;
         let found = Diagnostic::warning(place, message).with_form(Form::Bare);
         self.report.push(found.in_turn(turn, place));
@@ -132,7 +132,7 @@ impl Proxy<'_> {
                 self.noun(),
                 self.name()
             );
-            self.warn_in(Turn::Early(0), message);
+            self.warn_in(ReportOrder::Early(0), message);
         }
     }
 
@@ -144,7 +144,7 @@ impl Proxy<'_> {
                 "In proxy '{}', the 'default_backend' rule always has precedence over the servers, which will never be used.",
                 self.name()
             );
-            self.warn_in(Turn::Early(0), message);
+            self.warn_in(ReportOrder::Early(0), message);
         }
     }
 
@@ -250,7 +250,7 @@ impl Proxy<'_> {
             self.name()
         );
         let found = Diagnostic::warning(chosen.span, message).with_form(Form::Unfit);
-        self.report.push(found.in_turn(Turn::Early(3), draft.spec.name.span));
+        self.report.push(found.in_turn(ReportOrder::Early(3), draft.spec.name.span));
     }
 
     fn timeouts(&mut self) {
@@ -269,7 +269,7 @@ impl Proxy<'_> {
                 self.noun(),
                 self.name()
             );
-            self.warn_in(Turn::Early(8), message);
+            self.warn_in(ReportOrder::Early(8), message);
         }
     }
 
@@ -289,7 +289,7 @@ impl Proxy<'_> {
             spec.kind != ProxyKind::Frontend && spec.mode != Mode::Http && !spec.upgrades && !self.draft.gaps.mode;
         if is_ignored && spec.persistence.cookie.is_some() {
             let message = format!("cookie will be ignored for {} '{}' (needs 'mode http').", self.noun(), self.name());
-            self.warn_in(Turn::Early(1), message);
+            self.warn_in(ReportOrder::Early(1), message);
         }
     }
 
@@ -342,7 +342,7 @@ impl Proxy<'_> {
             let message = format!(
                 "Layer 7 hash not possible for {noun} '{name}' (needs 'mode http'). Falling back to round robin."
             );
-            self.warn_in(Turn::Early(2), message);
+            self.warn_in(ReportOrder::Early(2), message);
         }
         if draft.spec.kind != ProxyKind::Frontend {
             if draft.spec.limits.hedge.is_some() {
@@ -369,7 +369,7 @@ impl Proxy<'_> {
                 Side::Back => draft.spec.kind != ProxyKind::Frontend,
             };
             if concerned && is_on(&draft.spec) {
-                let turn = if ADDRESSES.contains(option) { Turn::Addresses } else { Turn::Usual };
+                let turn = if ADDRESSES.contains(option) { ReportOrder::Addresses } else { ReportOrder::Usual };
                 self.warn_in(turn, format!("'option {option}' ignored for {noun} '{name}' as it requires HTTP mode."));
             }
         }

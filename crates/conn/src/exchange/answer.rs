@@ -10,10 +10,10 @@ use wire::h1::{self, ConnectionLine, Edits, Overflow, Parse, RequestContext, Sca
 use wire::http::{Fields, Framing, Head, Method, Version};
 
 use super::whole;
+use crate::answer_head_kind::{AnswerHeadKind, Fault};
 use crate::buffered_body::BufferedBody;
 use crate::downstream::{Downstream, HeadFormat, with_client};
-use crate::flow::{BodyFilter, Discard, Flow, FlowError, FlowStep, Moved, Trailers};
-use crate::found::{Fault, Found};
+use crate::flow::{BodyFilter, Discard, Flow, FlowError, FlowProgress, FlowStep, Trailers};
 use crate::h1::server::{fits, grow, make_room};
 use crate::service::Payload;
 use crate::upstream::Upstream;
@@ -24,7 +24,7 @@ const GROWTH: usize = 256;
 
 /// The result of reading from a server's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Came {
+pub enum ReadOutcome {
     /// The number of bytes read.
     Bytes(usize),
     /// The end of the connection, or its failure.
@@ -33,7 +33,7 @@ pub enum Came {
 
 /// How an answer is forwarded.
 #[derive(Debug, Clone, Copy)]
-pub struct Onward<'s> {
+pub struct ForwardTerms<'s> {
     /// Whether the client's method was HEAD, even if rules have changed it.
     pub for_head_alone: bool,
     /// Whether the answer opens a tunnel.
@@ -139,9 +139,9 @@ impl Answer {
     }
 
     /// Reads available bytes of heads. Holds no buffer until some were received.
-    pub fn poll_receive(&mut self, cx: &mut Context<'_>, upstream: &mut Upstream<'_>) -> Poll<Came> {
+    pub fn poll_receive(&mut self, cx: &mut Context<'_>, upstream: &mut Upstream<'_>) -> Poll<ReadOutcome> {
         if let Upstream::H2(request) = upstream {
-            return request.poll_head(cx).map(|found| if found { Came::Bytes(0) } else { Came::Closed });
+            return request.poll_head(cx).map(|found| if found { ReadOutcome::Bytes(0) } else { ReadOutcome::Closed });
         }
         if self.input.capacity() == 0 {
             if let Upstream::H1(transport) = upstream
@@ -161,8 +161,8 @@ impl Answer {
                 }
                 Poll::Pending
             }
-            Poll::Ready(Ok(read)) if read > 0 => Poll::Ready(Came::Bytes(read)),
-            Poll::Ready(_) => Poll::Ready(Came::Closed),
+            Poll::Ready(Ok(read)) if read > 0 => Poll::Ready(ReadOutcome::Bytes(read)),
+            Poll::Ready(_) => Poll::Ready(ReadOutcome::Closed),
         }
     }
 
@@ -213,7 +213,7 @@ impl Answer {
         method: Method,
         limits: &h1::HeadLimits,
         head: &mut Head,
-    ) -> Found {
+    ) -> AnswerHeadKind {
         if let Upstream::H2(request) = upstream {
             return request.take_head(method, limits, head);
         }
@@ -223,7 +223,7 @@ impl Answer {
                 if self.input.room() == 0 {
                     self.input.compact();
                 }
-                return Found::Part;
+                return AnswerHeadKind::Part;
             }
             Ok(Parse::Complete { consumed }) if fits(head, consumed, limits.max_head) => {
                 let data = &self.input.data()[..consumed];
@@ -237,13 +237,13 @@ impl Answer {
                 self.glitches += 1;
                 let too_large = Fault { reason: Violation::HeadTooLarge.text(), position: self.input.len() };
                 let fault = wrong.err().map(|error| Fault { reason: error.reason(), position: error.position });
-                return Found::Invalid(Some(fault.unwrap_or(too_large)));
+                return AnswerHeadKind::Invalid(Some(fault.unwrap_or(too_large)));
             }
         }
         if upstream.is_application() {
-            if !wire::fcgi::settle(head, method) {
+            if !wire::fcgi::apply_cgi_fields(head, method) {
                 self.glitches += 1;
-                return Found::Invalid(None);
+                return AnswerHeadKind::Invalid(None);
             }
             if head.framing == Framing::Chunked && upstream.application_has_answered() {
                 // All of it was received.
@@ -252,9 +252,9 @@ impl Answer {
             }
         }
         match head.status() {
-            101 => Found::Final,
-            100..200 => Found::Interim,
-            _ => Found::Final,
+            101 => AnswerHeadKind::Final,
+            100..200 => AnswerHeadKind::Interim,
+            _ => AnswerHeadKind::Final,
         }
     }
 
@@ -287,7 +287,7 @@ impl Answer {
     }
 
     /// Plans the body and both connections from the heads of a request and its answer.
-    pub fn plan(format: HeadFormat, request: &Head, response: &Head, onward: &Onward<'_>) -> Plan {
+    pub fn plan(format: HeadFormat, request: &Head, response: &Head, onward: &ForwardTerms<'_>) -> Plan {
         let framing = if onward.tunnel { Framing::None } else { response.framing };
         let modern = request.version() == Version::Http11;
         // A rule has made another request of a HEAD request, or has set a status whose answers have no body: the body
@@ -343,7 +343,7 @@ impl Answer {
         format: HeadFormat,
         (request, response): (&Head, &Head),
         plan: &Plan,
-        onward: &Onward<'_>,
+        onward: &ForwardTerms<'_>,
     ) -> Result<(), Overflow> {
         Self::encode_head(format, (request, response), (plan, onward), self.flow.head_mut())
     }
@@ -355,7 +355,7 @@ impl Answer {
     pub fn encode_head(
         format: HeadFormat,
         (request, response): (&Head, &Head),
-        (plan, onward): (&Plan, &Onward<'_>),
+        (plan, onward): (&Plan, &ForwardTerms<'_>),
         out: &mut Buffer,
     ) -> Result<(), Overflow> {
         let version = response.version();
@@ -403,7 +403,7 @@ impl Answer {
     /// # Errors
     /// As [`Flow::poll_drain`].
     pub fn poll_drain(&mut self, cx: &mut Context<'_>, upstream: &mut Upstream<'_>) -> Result<FlowStep, FlowError> {
-        let (flow, mut moved) = (&mut self.flow, Moved::default());
+        let (flow, mut moved) = (&mut self.flow, FlowProgress::default());
         match upstream {
             Upstream::H1(transport) => flow.poll_drain(cx, &mut **transport, &mut moved),
             Upstream::H2(request) => flow.poll_drain(cx, &mut **request, &mut moved),
@@ -422,7 +422,7 @@ impl Answer {
         cx: &mut Context<'_>,
         upstream: &mut Upstream<'_>,
         client: &mut Downstream,
-        moved: &mut Moved,
+        moved: &mut FlowProgress,
     ) -> Result<FlowStep, FlowError> {
         let step = match self.poll_whole(cx, upstream, client, moved)? {
             true => FlowStep::Finished,
@@ -440,7 +440,7 @@ impl Answer {
         cx: &mut Context<'_>,
         upstream: &Upstream<'_>,
         client: &mut Downstream,
-        moved: &mut Moved,
+        moved: &mut FlowProgress,
     ) -> Result<bool, FlowError> {
         if let (Downstream::H2(stream), Upstream::H2(request)) = (&mut *client, upstream)
             && whole::pass_answer(&mut self.flow, request, stream, moved)
@@ -455,7 +455,7 @@ impl Answer {
         cx: &mut Context<'_>,
         upstream: &mut Upstream<'_>,
         client: &mut Downstream,
-        moved: &mut Moved,
+        moved: &mut FlowProgress,
     ) -> Result<FlowStep, FlowError> {
         let flow = &mut self.flow;
         match upstream {
@@ -477,7 +477,7 @@ impl Answer {
         &mut self,
         cx: &mut Context<'_>,
         client: &mut Downstream,
-        moved: &mut Moved,
+        moved: &mut FlowProgress,
     ) -> Poll<io::Result<()>> {
         with_client!(client, end => self.flow.poll_flush(cx, end, moved))
     }

@@ -8,7 +8,7 @@ use wire::http::Framing;
 
 use super::whole;
 use crate::downstream::{Downstream, with_client};
-use crate::flow::{BodyFilter, Flow, FlowError, FlowStep, Moved, Trailers};
+use crate::flow::{BodyFilter, Flow, FlowError, FlowProgress, FlowStep, Trailers};
 use crate::h1::{BodyEnd, UnreadBody};
 use crate::service::Intake;
 use crate::upstream::Upstream;
@@ -76,7 +76,7 @@ impl RequestBody {
         cx: &mut Context<'_>,
         client: &mut Downstream,
         upstream: &mut Upstream<'_>,
-        moved: &mut Moved,
+        moved: &mut FlowProgress,
     ) -> Result<FlowStep, FlowError> {
         let step = match whole::send_request(cx, &mut self.flow, upstream, moved) {
             Some(sent) => sent?,
@@ -94,7 +94,7 @@ impl RequestBody {
         cx: &mut Context<'_>,
         client: &mut Downstream,
         upstream: &mut Upstream<'_>,
-        moved: &mut Moved,
+        moved: &mut FlowProgress,
     ) -> Result<FlowStep, FlowError> {
         let flow = &mut self.flow;
         match upstream {
@@ -116,7 +116,7 @@ impl RequestBody {
         &mut self,
         cx: &mut Context<'_>,
         client: &mut Downstream,
-        moved: &mut Moved,
+        moved: &mut FlowProgress,
     ) -> Result<FlowStep, FlowError> {
         let step = with_client!(&mut *client, end => self.flow.poll_drain(cx, end, moved)?);
         self.finish(client, step);

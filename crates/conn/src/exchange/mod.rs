@@ -2,13 +2,13 @@
 //! what either needs of both ends; must never decide which bytes are sent.
 
 pub mod answer;
+pub mod attempt_rank;
 pub mod body;
 mod line;
-pub mod standing;
 mod whole;
 
-pub use crate::found::Found;
-pub use answer::{Answer, Came, Onward, Plan};
+pub use crate::answer_head_kind::AnswerHeadKind;
+pub use answer::{Answer, ForwardTerms, Plan, ReadOutcome};
+pub use attempt_rank::AttemptRank;
 pub use body::{Coding, RequestBody};
 pub use line::RequestLine;
-pub use standing::Standing;

@@ -5,13 +5,13 @@ use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 
-use crate::flow::{ByteSink, Flow, FlowError, FlowStep, Moved, Untouched};
+use crate::flow::{BodyDelimiter, ByteSink, Flow, FlowError, FlowProgress, FlowStep};
 use crate::h2::{Request, Stream};
 use crate::upstream::Upstream;
 
 /// Passes on an answer that a server's stream has received whole, to the client's stream. Returns false if it has to
 /// flow.
-pub(super) fn pass_answer(flow: &mut Flow, request: &Request, stream: &Stream, moved: &mut Moved) -> bool {
+pub(super) fn pass_answer(flow: &mut Flow, request: &Request, stream: &Stream, moved: &mut FlowProgress) -> bool {
     let Some((head, end)) = flow.untouched() else { return false };
     let length = head.len();
     let Some(payload) = stream.pass_whole(request, head, end) else { return false };
@@ -25,7 +25,7 @@ pub(super) fn send_answer(
     cx: &mut Context<'_>,
     flow: &mut Flow,
     client: &mut impl ByteSink,
-    moved: &mut Moved,
+    moved: &mut FlowProgress,
 ) -> Result<bool, FlowError> {
     let closes = flow.closes;
     let Some((head, body)) = flow.at_hand() else { return Ok(false) };
@@ -42,9 +42,9 @@ pub(super) fn send_request(
     cx: &mut Context<'_>,
     flow: &mut Flow,
     upstream: &mut Upstream<'_>,
-    moved: &mut Moved,
+    moved: &mut FlowProgress,
 ) -> Option<Result<FlowStep, FlowError>> {
-    let (head, Untouched::Length(0)) = flow.untouched()? else { return None };
+    let (head, BodyDelimiter::Length(0)) = flow.untouched()? else { return None };
     let nothing = &mut Buffer::empty();
     let written = match upstream {
         Upstream::H1(transport) => transport.poll_write(cx, head, nothing, false),

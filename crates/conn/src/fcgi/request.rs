@@ -9,8 +9,8 @@ use wire::fcgi;
 
 use super::control::Requests;
 use super::state::Stage;
-use crate::about::About;
 use crate::flow::{ByteSink, ByteSource};
+use crate::server_info::About;
 
 /// The most bytes of a body in one record.
 const PIECE: usize = 16_384;
@@ -28,7 +28,7 @@ pub struct Request {
     heard: u64,
 }
 
-fn gone() -> io::Error {
+fn connection_closed() -> io::Error {
     io::ErrorKind::ConnectionReset.into()
 }
 
@@ -125,14 +125,16 @@ impl ByteSource for Request {
 
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
         let state = &mut *self.requests.0.state.borrow_mut();
-        let Some(half) = state.half(self.number) else { return Poll::Ready(Err(gone())) };
+        let Some(half) = state.half(self.number) else { return Poll::Ready(Err(connection_closed())) };
         let has_output = half.has_output();
         match half.stage {
             _ if has_output => {}
             Stage::Ended if self.has_begun => {}
             // A request that has ended without output has no answer.
             Stage::Ended => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
-            Stage::Failed | Stage::Cut | Stage::Abandoned | Stage::Idle => return Poll::Ready(Err(gone())),
+            Stage::Failed | Stage::Cut | Stage::Abandoned | Stage::Idle => {
+                return Poll::Ready(Err(connection_closed()));
+            }
             Stage::Asked | Stage::Answering | Stage::Answered => {
                 half.wait(cx);
                 return Poll::Pending;
@@ -159,7 +161,7 @@ impl ByteSink for Request {
         let state = &mut *self.requests.0.state.borrow_mut();
         let Some(half) = state.half(self.number).filter(|half| !matches!(half.stage, Stage::Failed | Stage::Cut))
         else {
-            return Poll::Ready(Err(gone()));
+            return Poll::Ready(Err(connection_closed()));
         };
         if half.stage == Stage::Ended {
             // The application does not read the rest.

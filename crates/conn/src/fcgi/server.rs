@@ -18,7 +18,7 @@ use wire::fcgi::{Decoder, Malformed, Piece};
 use super::control::{Control, Requests};
 use super::request::Request;
 use super::state::{State, Terms};
-use crate::about::About;
+use crate::server_info::About;
 use crate::transport::Transport;
 
 /// The most reads of one poll.
@@ -104,21 +104,21 @@ impl ServerConnection {
         (state.is_closing() || Rc::strong_count(&self.control) == 1) && state.live() == 0
     }
 
-    fn send(&mut self, cx: &mut Context<'_>) -> Result<(), Broken> {
+    fn send(&mut self, cx: &mut Context<'_>) -> Result<(), ConnectionBroken> {
         let state = &mut *self.control.state.borrow_mut();
         while !state.output.is_empty() {
             match self.transport.poll_write_slices(cx, &[IoSlice::new(&state.output)], false) {
                 Poll::Ready(Ok(written)) if written > 0 => state.note_written(written),
-                Poll::Ready(_) => return Err(Broken),
+                Poll::Ready(_) => return Err(ConnectionBroken),
                 Poll::Pending => break,
             }
         }
         Ok(())
     }
 
-    fn receive(&mut self, cx: &mut Context<'_>) -> Result<(), Broken> {
+    fn receive(&mut self, cx: &mut Context<'_>) -> Result<(), ConnectionBroken> {
         for _ in 0..READS {
-            if !self.decode().map_err(|Malformed| Broken)? {
+            if !self.decode().map_err(|Malformed| ConnectionBroken)? {
                 return Ok(());
             }
             if self.input.capacity() == 0 {
@@ -134,7 +134,7 @@ impl ServerConnection {
             }
             match read {
                 Poll::Ready(Ok(1..)) => self.control.state.borrow_mut().heard += 1,
-                Poll::Ready(Ok(0) | Err(_)) => return Err(Broken),
+                Poll::Ready(Ok(0) | Err(_)) => return Err(ConnectionBroken),
                 Poll::Pending => return Ok(()),
             }
         }
@@ -186,7 +186,7 @@ impl ServerConnection {
 }
 
 /// The connection has ended, or its peer violates the protocol.
-struct Broken;
+struct ConnectionBroken;
 
 impl Requests {
     /// Begins a request; `None`: the maximum is in progress, or the connection is about to end.

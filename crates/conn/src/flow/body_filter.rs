@@ -9,7 +9,7 @@ use super::{Flow, HEADROOM, Source, TAILROOM, body_buffer, shrink};
 
 /// The result of one call of [`BodyFilter::pass`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Passed {
+pub enum FilterOutput {
     /// All of the input was taken; there is no output before more input comes.
     Through,
     /// More output may be available at once, or in the next event-loop iteration.
@@ -25,7 +25,7 @@ pub trait BodyFilter {
     /// Moves the bytes that may go on from `input` to `output`, which is empty. Bytes left in `input` are passed again
     /// by the next call. `ended`: no more input follows. Bytes that are passed on unchanged should be moved by
     /// [`forward`].
-    fn pass(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Passed;
+    fn pass(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> FilterOutput;
 
     /// Filters the trailers that followed the body. Called once, before [`BodyFilter::pass`] is called with the end.
     /// The trailers that are left are forwarded.
@@ -38,9 +38,9 @@ pub trait BodyFilter {
 pub struct Discard;
 
 impl BodyFilter for Discard {
-    fn pass(&mut self, input: &mut Buffer, _: &mut Buffer, _: bool) -> Passed {
+    fn pass(&mut self, input: &mut Buffer, _: &mut Buffer, _: bool) -> FilterOutput {
         input.clear();
-        Passed::Through
+        FilterOutput::Through
     }
 }
 
@@ -141,7 +141,7 @@ impl FilterStage {
 }
 
 /// The result of one step of a filter.
-pub(super) enum Sifted {
+pub(super) enum StepResult {
     /// There is output to write.
     Output,
     /// All of the body was passed on, and the source has ended.
@@ -198,22 +198,22 @@ impl Flow {
     }
 
     /// Runs the filter once, with its output in `body`.
-    pub(super) fn sift(&mut self) -> Sifted {
+    pub(super) fn sift(&mut self) -> StepResult {
         let ended = matches!(self.source, Source::Ended);
-        let Some(filter_stage) = &mut self.filter_stage else { return Sifted::Hungry };
+        let Some(filter_stage) = &mut self.filter_stage else { return StepResult::Hungry };
         if filter_stage.done {
-            return Sifted::Finished;
+            return StepResult::Finished;
         }
         if filter_stage.held.is_empty() && !filter_stage.busy && !ended {
-            return Sifted::Hungry;
+            return StepResult::Hungry;
         }
         self.body.clear();
         if ended && !std::mem::replace(&mut filter_stage.told, true) {
             filter_stage.filter.trailers(&mut filter_stage.trailers);
         }
         let passed = filter_stage.filter.pass(&mut filter_stage.held, &mut self.body, ended);
-        filter_stage.busy = passed != Passed::Through;
-        let last = passed == Passed::Through && ended && filter_stage.held.is_empty();
+        filter_stage.busy = passed != FilterOutput::Through;
+        let last = passed == FilterOutput::Through && ended && filter_stage.held.is_empty();
         let mut trailers = None;
         if last {
             filter_stage.done = true;
@@ -227,18 +227,20 @@ impl Flow {
             self.end_with(trailers.as_ref());
         }
         match passed {
-            Passed::Refused => Sifted::Refused,
-            _ if output || (last && self.chunked) => Sifted::Output,
-            _ if last => Sifted::Finished,
-            Passed::Through if self.filter_stage.as_ref().is_some_and(|filter_stage| filter_stage.held.is_empty()) => {
-                Sifted::Hungry
+            FilterOutput::Refused => StepResult::Refused,
+            _ if output || (last && self.chunked) => StepResult::Output,
+            _ if last => StepResult::Finished,
+            FilterOutput::Through
+                if self.filter_stage.as_ref().is_some_and(|filter_stage| filter_stage.held.is_empty()) =>
+            {
+                StepResult::Hungry
             }
-            Passed::Through | Passed::Again => Sifted::Again,
-            Passed::Until(moment) => {
+            FilterOutput::Through | FilterOutput::Again => StepResult::Again,
+            FilterOutput::Until(moment) => {
                 if let Some(filter_stage) = &mut self.filter_stage {
                     filter_stage.until = Some(moment);
                 }
-                Sifted::Held
+                StepResult::Held
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use base::buffer::Buffer;
 
-use super::room::{HEADROOM, TAILROOM};
+use super::framing_space::{HEADROOM, TAILROOM};
 
 /// Returns an empty buffer with the capacity that framing needs before and after the body. Code that reads a body
 /// before it flows reads it into such a buffer.

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 
-use super::{ByteSink, ByteSource, Flow, Moved, Source};
+use super::{ByteSink, ByteSource, Flow, FlowProgress, Source};
 
 /// A body with at least this many bytes left is read in large pieces.
 const BULK: u64 = 64 * 1024;
@@ -36,7 +36,7 @@ impl Flow {
         cx: &mut Context<'_>,
         source: &mut impl ByteSource,
         sink: &impl ByteSink,
-        moved: &mut Moved,
+        moved: &mut FlowProgress,
     ) {
         let waits = !self.head.is_empty() && !self.body.is_empty() && self.body.capacity() <= rt::buffer_size();
         if !waits || self.chunked || self.splicing.is_wanted() || self.record.is_some() || self.filter_stage.is_some() {
@@ -74,7 +74,12 @@ impl Flow {
     }
 
     /// Reads the first payload of a source whose data is in memory before the head is written: one write for both.
-    pub(super) fn gather_at_hand(&mut self, cx: &mut Context<'_>, source: &mut impl ByteSource, moved: &mut Moved) {
+    pub(super) fn gather_at_hand(
+        &mut self,
+        cx: &mut Context<'_>,
+        source: &mut impl ByteSource,
+        moved: &mut FlowProgress,
+    ) {
         let waits = !self.head.is_empty() && self.body.is_empty() && self.tail.is_empty();
         if !waits || !source.is_at_hand() || self.filter_stage.is_some() || self.source_ended() || self.failed.is_some()
         {

@@ -15,7 +15,7 @@ pub enum FlowError {
     Write(io::Error),
     /// The chunked coding of the source is invalid.
     Malformed(h1::ChunkError),
-    /// The body's filter refused it ([`super::Passed::Refused`]).
+    /// The body's filter refused it ([`super::FilterOutput::Refused`]).
     Refused,
 }
 

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use base::buffer::Buffer;
 use rt::net::Pipe;
 
-use super::{ByteSink, ByteSource, Flow, FlowError, Moved, Source};
+use super::{ByteSink, ByteSource, Flow, FlowError, FlowProgress, Source};
 
 /// The least number of bytes left in a chunk for it to be spliced: fewer are copied, along with the framing around
 /// them. A splice that moves fewer bytes makes the flow copy until a read fills its buffer. Measured:
@@ -65,7 +65,7 @@ impl Splicing {
         cx: &mut Context<'_>,
         sink: &mut impl ByteSink,
         more: bool,
-        moved: &mut Moved,
+        moved: &mut FlowProgress,
     ) -> Poll<io::Result<()>> {
         while let Some(pipe) = self.pipe.as_mut().filter(|pipe| !pipe.is_empty()) {
             let spliced = std::task::ready!(sink.poll_splice_from(cx, pipe, more))?;
@@ -110,7 +110,7 @@ impl Flow {
         &mut self,
         cx: &mut Context<'_>,
         source: &mut impl ByteSource,
-        moved: &mut Moved,
+        moved: &mut FlowProgress,
     ) -> Result<Poll<()>, FlowError> {
         let Some(pipe) = &mut self.splicing.pipe else { return Ok(Poll::Ready(())) };
         let most = match &self.source {

@@ -3,11 +3,11 @@
 
 use base::buffer::Buffer;
 
-use super::{Flow, Moved, Source};
+use super::{Flow, FlowProgress, Source};
 
 /// How the end of a body is delimited of which nothing has flowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Untouched {
+pub(crate) enum BodyDelimiter {
     /// By its length in bytes.
     Length(u64),
     /// By the end of the source.
@@ -17,11 +17,11 @@ pub(crate) enum Untouched {
 impl Flow {
     /// Returns the head to be sent and how the body ends, if the body is not filtered, recorded or framed and none of
     /// it was received. `None`: it has to flow.
-    pub(crate) fn untouched(&mut self) -> Option<(&mut Buffer, Untouched)> {
+    pub(crate) fn untouched(&mut self) -> Option<(&mut Buffer, BodyDelimiter)> {
         let end = match self.source {
-            Source::Ended => Untouched::Length(0),
-            Source::Length(length) => Untouched::Length(length),
-            Source::UntilClose => Untouched::UntilEnd,
+            Source::Ended => BodyDelimiter::Length(0),
+            Source::Length(length) => BodyDelimiter::Length(length),
+            Source::UntilClose => BodyDelimiter::UntilEnd,
             Source::Unknown | Source::Chunked(_) => return None,
         };
         let is_seen = self.filter_stage.is_some() || self.record.is_some() || self.chunked;
@@ -52,7 +52,7 @@ impl Flow {
     }
 
     /// Records that the head was written, followed by the whole body of `payload` bytes.
-    pub(crate) fn note_passed(&mut self, head: usize, payload: usize, moved: &mut Moved) {
+    pub(crate) fn note_passed(&mut self, head: usize, payload: usize, moved: &mut FlowProgress) {
         moved.read += payload;
         moved.completes |= payload > 0;
         moved.written += head + payload;

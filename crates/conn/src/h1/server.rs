@@ -11,9 +11,9 @@ use wire::h1::{self, Parse, Scan, Violation};
 use wire::http::{Head, PART};
 
 use super::unread::{BodyEnd, UnreadBody};
-use crate::ending::{Ending, Manner};
+use crate::answer_head_kind::Fault;
+use crate::ending::{CloseManner, Ending};
 use crate::flow;
-use crate::found::Fault;
 use crate::transport::Transport;
 
 /// Capacity in bytes kept for the text of an incomplete head.
@@ -45,7 +45,7 @@ pub enum Reuse {
 }
 
 /// The result of reading a request's head.
-pub enum Received {
+pub enum ReadResult {
     /// It is complete.
     Head {
         /// Its body.
@@ -132,7 +132,7 @@ impl Server {
         limits: &h1::HeadLimits,
         scan: &mut Scan,
         head: &mut Head,
-    ) -> Poll<Received> {
+    ) -> Poll<ReadResult> {
         loop {
             if self.has_received()
                 && let Some(received) = self.parse(limits, scan, head)
@@ -142,7 +142,7 @@ impl Server {
             flow::expand(&mut self.input);
             match self.transport.poll_read(cx, &mut self.input) {
                 Poll::Ready(Ok(read)) if read > 0 => {}
-                Poll::Ready(_) => return Poll::Ready(Received::Closed),
+                Poll::Ready(_) => return Poll::Ready(ReadResult::Closed),
                 Poll::Pending => {
                     // A client that stops in the middle of its head holds only the received part of it.
                     flow::shrink(&mut self.input);
@@ -154,20 +154,20 @@ impl Server {
     }
 
     /// Parses the input. `None`: more is needed.
-    fn parse(&mut self, limits: &h1::HeadLimits, scan: &mut Scan, head: &mut Head) -> Option<Received> {
+    fn parse(&mut self, limits: &h1::HeadLimits, scan: &mut Scan, head: &mut Head) -> Option<ReadResult> {
         let too_large = Fault { reason: Violation::HeadTooLarge.text(), position: self.input.len() };
         match h1::parse_request(self.input.data(), limits, scan, head) {
             Ok(Parse::Complete { consumed }) if fits(head, consumed, limits.max_head) => {
                 let glitch = limits.accept_unsafe && h1::is_unsafe_request(&self.input.data()[..consumed], limits);
                 let body = UnreadBody::after(head, consumed, &mut self.input);
-                Some(Received::Head { body, length: consumed, glitch })
+                Some(ReadResult::Head { body, length: consumed, glitch })
             }
-            Ok(Parse::Complete { .. }) => Some(Received::Invalid { status: 431, fault: Some(too_large) }),
+            Ok(Parse::Complete { .. }) => Some(ReadResult::Invalid { status: 431, fault: Some(too_large) }),
             Ok(Parse::Partial) if self.input.len() < limits.max_head => None,
-            Ok(Parse::Partial) => Some(Received::Invalid { status: 400, fault: Some(too_large) }),
+            Ok(Parse::Partial) => Some(ReadResult::Invalid { status: 400, fault: Some(too_large) }),
             Err(error) => {
                 let fault = Fault { reason: error.reason(), position: error.position };
-                Some(Received::Invalid { status: error.status(), fault: error.is_malformed().then_some(fault) })
+                Some(ReadResult::Invalid { status: error.status(), fault: error.is_malformed().then_some(fault) })
             }
         }
     }
@@ -212,9 +212,10 @@ impl Server {
     }
 
     /// Ends the connection ([`Ending::begin`]).
-    pub fn end(self, manner: Manner, now: Moment) -> Option<Ending> {
+    pub fn end(self, manner: CloseManner, now: Moment) -> Option<Ending> {
         // Input that was not consumed indicates that the client sends more.
-        let manner = if manner == Manner::Close && self.has_received() { Manner::CloseWhileSending } else { manner };
+        let manner =
+            if manner == CloseManner::Close && self.has_received() { CloseManner::CloseWhileSending } else { manner };
         Ending::begin(self.transport, manner, now)
     }
 

@@ -323,7 +323,7 @@ fn hpack_bombs_take_bounded_memory() {
     assert!(served.iter_mut().all(|stream| {
         let mut head = Head::new();
         let taken = stream.take_head(&HeadLimits::default(), &mut Scan::default(), &mut head);
-        matches!(taken, crate::h1::Received::Invalid { status: 400 | 431, .. })
+        matches!(taken, crate::h1::ReadResult::Invalid { status: 400 | 431, .. })
     }));
     // More fields than are allowed.
     let mut machine = server(&[]);

@@ -9,10 +9,10 @@ use wire::http::{Fields, Framing, Head};
 
 use super::Role;
 use super::counts::{self, FAILED_STREAM};
-use super::half::{Arrival, Later};
-use super::spare;
 use super::state::{Fault, State};
 use super::step::{Event, Limit};
+use super::stream_half::{Arrival, QueuedHead};
+use super::stream_memory;
 
 /// The number of bytes of a head with too many fields that cost one point of the client's budget.
 const FIELDS_OF_A_POINT: u32 = 64;
@@ -159,7 +159,7 @@ impl<'b> Whole<'b> {
             None
         };
         if let Some(code) = refused {
-            spare::keep(half);
+            stream_memory::keep(half);
             state.counts.malformed += 1;
             return Err(Fault::Stream(stream, code));
         }
@@ -218,7 +218,7 @@ impl<'b> Whole<'b> {
         if is_next {
             (half.head, half.arrival) = (head, arrival);
         } else if half.later.len() < MOST_LATER {
-            half.later.push_back(Later { head, arrival });
+            half.later.push_back(QueuedHead { head, arrival });
         } else {
             return Err(Fault::Stream(self.stream, ErrorCode::EnhanceYourCalm));
         }

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::state::State;
-use crate::about::About;
+use crate::server_info::About;
 
 /// State shared by the connection's task and its requests, beside the streams.
 pub(super) struct Control {

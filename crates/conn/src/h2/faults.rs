@@ -2,8 +2,8 @@
 
 use super::Role;
 use super::counts::{EARNED, FAILED_STREAM, LITTLE_EARNED};
-use super::half::Half;
 use super::state::State;
+use super::stream_half::Half;
 
 /// Points of a stream that a client begins beyond the maximum number of open ones: a correct client never does once it
 /// knows the limit.

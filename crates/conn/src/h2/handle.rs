@@ -10,10 +10,10 @@ use base::buffer::Buffer;
 use wire::h2::MAX_FRAME_SIZE;
 use wire::http::Fields;
 
-use super::half::{Arrival, Half};
 use super::kill::Kill;
 use super::state::State;
-use crate::flow::Untouched;
+use super::stream_half::{Arrival, Half};
+use crate::flow::BodyDelimiter;
 
 pub(super) struct Handle {
     pub(super) state: Rc<RefCell<State>>,
@@ -28,7 +28,7 @@ pub(super) struct Handle {
     pub(super) refuses: Cell<bool>,
 }
 
-pub(super) fn gone() -> io::Error {
+pub(super) fn connection_closed() -> io::Error {
     io::ErrorKind::ConnectionReset.into()
 }
 
@@ -76,7 +76,7 @@ impl Handle {
     /// Reads payload, as [`crate::flow::ByteSource::poll_read`].
     pub(super) fn poll_read(&self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
         let state = &mut *self.state.borrow_mut();
-        let Some(half) = state.half(self.stream()) else { return Poll::Ready(Err(gone())) };
+        let Some(half) = state.half(self.stream()) else { return Poll::Ready(Err(connection_closed())) };
         let length = half.payload().len().min(buffer.room());
         if length > 0 && buffer.push(&half.payload()[..length]) {
             half.take(length);
@@ -88,7 +88,7 @@ impl Handle {
             // Payload received before a reset was returned; a truncated message has no end.
             (true, _) => Poll::Ready(Ok(0)),
             (false, true) if half.malformed => Poll::Ready(Err(io::ErrorKind::InvalidData.into())),
-            (false, true) => Poll::Ready(Err(gone())),
+            (false, true) => Poll::Ready(Err(connection_closed())),
             (false, false) => {
                 half.wait(cx);
                 Poll::Pending
@@ -132,17 +132,17 @@ impl Handle {
     /// Passes on a message in one step whose payload `source` has received whole: the frames of its head, the payload,
     /// and its end. Returns the number of bytes of payload. `None`: nothing was done, because the message is
     /// incomplete, or there is not enough free space.
-    pub(super) fn pass_whole(&self, source: &Self, head: &mut Buffer, end: Untouched) -> Option<usize> {
+    pub(super) fn pass_whole(&self, source: &Self, head: &mut Buffer, end: BodyDelimiter) -> Option<usize> {
         let (mut from, mut to) = (source.state.try_borrow_mut().ok()?, self.state.try_borrow_mut().ok()?);
         let (from, stream) = (from.half(source.stream())?, self.stream());
         let payload = from.payload();
         match end {
-            Untouched::Length(0) => {}
-            Untouched::Length(length) if payload.len() as u64 != length => return None,
+            BodyDelimiter::Length(0) => {}
+            BodyDelimiter::Length(length) if payload.len() as u64 != length => return None,
             _ if !from.ended || from.failed || from.trailers.is_some() => return None,
             _ => {}
         }
-        let payload = if end == Untouched::Length(0) { &[][..] } else { payload };
+        let payload = if end == BodyDelimiter::Length(0) { &[][..] } else { payload };
         let length = payload.len();
         if length > MAX_FRAME_SIZE || !to.has_room() || head.len() + length > to.room() || to.is_preceded(stream) {
             return None;
@@ -193,7 +193,7 @@ impl Handle {
     /// Whether there is free space for a head; otherwise the stream waits for some.
     fn may_write(&self, state: &mut State, cx: &mut Context<'_>) -> io::Result<bool> {
         let has_room = state.has_room();
-        let half = state.half(self.stream()).filter(|half| !half.failed).ok_or_else(gone)?;
+        let half = state.half(self.stream()).filter(|half| !half.failed).ok_or_else(connection_closed)?;
         if has_room {
             return Ok(true);
         }
@@ -215,7 +215,7 @@ impl Handle {
         let waits = state.is_preceded(self.stream());
         loop {
             let room = if waits { 0 } else { state.room() };
-            let half = state.half(self.stream()).filter(|half| !half.failed).ok_or_else(gone)?;
+            let half = state.half(self.stream()).filter(|half| !half.failed).ok_or_else(connection_closed)?;
             let rest = payload.data();
             if rest.is_empty() {
                 return Ok(written);

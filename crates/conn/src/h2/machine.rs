@@ -12,7 +12,7 @@ use super::control::Control;
 use super::mover::Mover;
 use super::step::Event;
 use super::{Request, Requests, Role, Stream, Terms};
-use crate::about::About;
+use crate::server_info::About;
 
 /// The most bytes of input held.
 const INPUT: usize = 16 * 1024;

@@ -15,8 +15,6 @@ mod connection;
 mod control;
 mod counts;
 mod faults;
-mod half;
-mod halves;
 mod handle;
 mod kill;
 #[cfg(any(test, feature = "machine"))]
@@ -28,12 +26,14 @@ mod queue;
 mod reader;
 mod request;
 mod schedule;
+mod sequential_client;
 mod server;
-mod solo;
-mod spare;
 mod state;
 mod step;
 mod stream;
+mod stream_half;
+mod stream_memory;
+mod stream_table;
 
 use base::moment::Moment;
 use wire::h2::Capacity;
@@ -47,8 +47,8 @@ pub(crate) use kill::Kill;
 #[cfg(any(test, feature = "machine"))]
 pub use machine::Machine;
 pub use request::Request;
-pub use server::{Parcel, ServerConnection};
-pub use solo::Solo;
+pub use sequential_client::Solo;
+pub use server::{MovedConnection, ServerConnection};
 pub use stream::Stream;
 
 /// The role of this side of a connection.

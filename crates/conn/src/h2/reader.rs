@@ -8,9 +8,9 @@ use wire::http::priority::Priority;
 use super::Role;
 use super::block::{self, Block, Whole};
 use super::counts::EARNED;
-use super::spare;
 use super::state::{Fault, State};
 use super::step::{Event, Limit};
+use super::stream_memory;
 
 /// The most bytes of frames other than payload and heads that are read.
 const MOST_CONTROL: usize = 1024;
@@ -327,7 +327,7 @@ impl Reader {
         }
         let Some(block) = self.block.take() else { return Ok(Event::Progress) };
         let event = block.whole().read(&mut self.decoder, self.limit, state);
-        spare::keep_bytes(block.bytes);
+        stream_memory::keep_bytes(block.bytes);
         event
     }
 
@@ -339,7 +339,7 @@ impl Reader {
 
     fn begin_piece(&mut self, frame: FrameHeader) -> Result<(), Fault> {
         if frame.kind == Kind::Headers && self.block.is_none() {
-            self.block = Some(Block::of(frame, spare::bytes()));
+            self.block = Some(Block::of(frame, stream_memory::bytes()));
         }
         if let Some(block) = &mut self.block {
             block.pieces += 1;

@@ -11,12 +11,12 @@ use wire::h1::HeadLimits;
 use wire::http::{Fields, Framing, Head, Method};
 
 use super::control::Requests;
-use super::half::Arrival;
 use super::handle::Handle;
-use crate::about::About;
+use super::stream_half::Arrival;
+use crate::answer_head_kind::AnswerHeadKind;
 use crate::flow::{ByteSink, ByteSource};
-use crate::found::Found;
 use crate::h1::server::fits;
+use crate::server_info::About;
 
 /// Whether a request asks for another protocol on its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,29 +130,29 @@ impl Request {
     }
 
     /// Takes one head of the answer.
-    pub fn take_head(&self, method: Method, limits: &HeadLimits, head: &mut Head) -> Found {
+    pub fn take_head(&self, method: Method, limits: &HeadLimits, head: &mut Head) -> AnswerHeadKind {
         let taken = self.handle.with(|half| match half.arrival {
             Arrival::Nothing => Arrival::Nothing,
             _ => half.take_head(head),
         });
         let (length, alone) = match taken {
             Some(Arrival::Here { length, alone }) => (length, alone),
-            Some(Arrival::Refused { .. }) => return Found::Invalid(None),
-            Some(Arrival::Nothing) | None => return Found::Part,
+            Some(Arrival::Refused { .. }) => return AnswerHeadKind::Invalid(None),
+            Some(Arrival::Nothing) | None => return AnswerHeadKind::Part,
         };
         if !fits(head, length, limits.max_head) || head.field_count() >= limits.max_fields {
-            return Found::Invalid(None);
+            return AnswerHeadKind::Invalid(None);
         }
         if head.status() < 200 {
-            return Found::Interim;
+            return AnswerHeadKind::Interim;
         }
         let is_empty = method == Method::Head || head.framing == Framing::None;
         match head.framing {
             _ if is_empty => head.framing = Framing::None,
             // The missing payload will never be received.
-            Framing::Length(1..) if alone => return Found::Invalid(None),
+            Framing::Length(1..) if alone => return AnswerHeadKind::Invalid(None),
             Framing::Length(length) if self.announce(length) => self.left.set(Some(length)),
-            Framing::Length(_) => return Found::Invalid(None),
+            Framing::Length(_) => return AnswerHeadKind::Invalid(None),
             _ => {}
         }
         if alone || is_empty {
@@ -160,7 +160,7 @@ impl Request {
         } else if self.left.get() == Some(0) {
             self.note_payload(0);
         }
-        Found::Final
+        AnswerHeadKind::Final
     }
 
     /// Sets the length of the answer's payload. Returns false if it contradicts the payload received.

@@ -3,9 +3,9 @@
 
 use wire::http::priority::Priority;
 
-use super::half::Half;
-use super::halves::Halves;
 use super::state::State;
+use super::stream_half::Half;
+use super::stream_table::Halves;
 
 impl State {
     /// Removes a stream from the queue, which never holds more streams than there are.

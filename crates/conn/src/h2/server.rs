@@ -16,7 +16,7 @@ use super::control::{Control, Requests};
 use super::mover::{Mover, Packed};
 use super::request::Request;
 use super::{Counts, Ping, Role, Terms};
-use crate::about::About;
+use crate::server_info::About;
 use crate::transport::{Parked, Transport};
 
 /// A connection as seen by the task that moves its frames.
@@ -103,9 +103,9 @@ impl ServerConnection {
     }
 
     /// Makes it plain data, for another worker. To its other handles it has ended.
-    pub fn pack(self) -> Parcel {
+    pub fn pack(self) -> MovedConnection {
         let Self { transport, input, mover, control } = self;
-        Parcel {
+        MovedConnection {
             parked: transport.park(),
             input: input.data().to_vec(),
             packed: mover.pack(),
@@ -121,14 +121,14 @@ impl ServerConnection {
 }
 
 /// A connection on its way to another worker.
-pub struct Parcel {
+pub struct MovedConnection {
     parked: Parked,
     input: Vec<u8>,
     packed: Packed,
     answers: u32,
 }
 
-impl Parcel {
+impl MovedConnection {
     /// Resumes the connection on the current worker. `None`: it is lost.
     pub fn unpack(self) -> Option<(ServerConnection, Requests)> {
         let transport = self.parked.take_over()?;

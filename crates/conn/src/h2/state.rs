@@ -8,11 +8,11 @@ use wire::h2::{ErrorCode, FrameHeader, HEADER_LENGTH, INITIAL_WINDOW, Kind, MAX_
 use wire::http::Fields;
 
 use super::counts::{Allowance, Counts, EARNED, FAILED_STREAM};
-use super::half::Half;
-use super::halves::{Halves, UNOPENED};
 use super::kill::Kill;
 use super::queue::Queue;
-use super::spare;
+use super::stream_half::Half;
+use super::stream_memory;
+use super::stream_table::{Halves, UNOPENED};
 use super::{Role, Terms};
 
 /// The number of bytes waiting to be written above which streams wait.
@@ -177,7 +177,7 @@ impl State {
 
     /// Returns a half for a stream that is about to begin.
     pub(super) fn fresh(&mut self) -> Box<Half> {
-        let mut half = spare::take();
+        let mut half = stream_memory::take();
         let credit = if self.unread_settings { INITIAL_WINDOW } else { self.terms.window };
         half.renew(credit, self.stream_window);
         half
@@ -312,7 +312,7 @@ impl State {
         self.shareable += half.share;
         self.drained -= usize::from(half.draining.is_some());
         self.counts.ended += u32::from(stream < UNOPENED);
-        spare::keep(half);
+        stream_memory::keep(half);
     }
 
     /// Limits the streams that are answered before their request has ended: they take memory although they are not
@@ -380,7 +380,7 @@ impl State {
     /// Makes sure that the output has memory.
     fn lend_output(&mut self) {
         if self.output.capacity() == 0 {
-            self.output = spare::bytes();
+            self.output = stream_memory::bytes();
         }
     }
 
@@ -499,7 +499,7 @@ impl State {
     /// Releases the memory for waiting bytes if there are none.
     pub(super) fn rest(&mut self) {
         if self.output.is_empty() && self.halves.is_empty() {
-            spare::keep_bytes(std::mem::take(&mut self.output));
+            stream_memory::keep_bytes(std::mem::take(&mut self.output));
             self.queue.rest();
         }
     }

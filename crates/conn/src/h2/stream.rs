@@ -13,14 +13,14 @@ use wire::h1::{self, Edits, HeadLimits, Parse, RequestContext, Scan};
 use wire::h2;
 use wire::http::{Fields, Head};
 
-use super::half::Arrival;
 use super::handle::Handle;
 use super::kill::Kill;
 use super::request::Request;
 use super::state::{DRAINED, State};
-use crate::flow::{ByteSink, ByteSource, Untouched, shrink};
+use super::stream_half::Arrival;
+use crate::flow::{BodyDelimiter, ByteSink, ByteSource, shrink};
 use crate::h1::server::{fits, grow, make_room, replace_front};
-use crate::h1::{Received, UnreadBody};
+use crate::h1::{ReadResult, UnreadBody};
 
 /// The most bytes that a head needs in addition to its text when it is encoded as frames.
 const MARGIN: usize = 512;
@@ -114,20 +114,20 @@ impl Stream {
     }
 
     /// Takes the request's head.
-    pub fn take_head(&mut self, limits: &HeadLimits, _: &mut Scan, head: &mut Head) -> Received {
+    pub fn take_head(&mut self, limits: &HeadLimits, _: &mut Scan, head: &mut Head) -> ReadResult {
         let taken = self.handle.with(|half| half.take_head(head));
         match taken {
-            Some(Arrival::Refused { status }) => Received::Invalid { status, fault: None },
+            Some(Arrival::Refused { status }) => ReadResult::Invalid { status, fault: None },
             Some(Arrival::Here { length, .. }) if !fits(head, length, limits.max_head) => {
-                Received::Invalid { status: 431, fault: None }
+                ReadResult::Invalid { status: 431, fault: None }
             }
             Some(Arrival::Here { .. }) if head.field_count() >= limits.max_fields => {
-                Received::Invalid { status: 400, fault: None }
+                ReadResult::Invalid { status: 400, fault: None }
             }
             Some(Arrival::Here { length, .. }) => {
-                Received::Head { body: UnreadBody::uncoded(head), length, glitch: false }
+                ReadResult::Head { body: UnreadBody::uncoded(head), length, glitch: false }
             }
-            Some(Arrival::Nothing) | None => Received::Closed,
+            Some(Arrival::Nothing) | None => ReadResult::Closed,
         }
     }
 
@@ -159,10 +159,10 @@ impl Stream {
 
     /// Passes on an answer that `request` has received whole: its head as frames, and its payload. Returns the number
     /// of bytes of payload; `None`: it has to flow.
-    pub(crate) fn pass_whole(&self, request: &Request, head: &mut Buffer, end: Untouched) -> Option<usize> {
+    pub(crate) fn pass_whole(&self, request: &Request, head: &mut Buffer, end: BodyDelimiter) -> Option<usize> {
         let passed = self.handle.pass_whole(request.handle(), head, end)?;
         request.note_payload(passed);
-        if end == Untouched::UntilEnd {
+        if end == BodyDelimiter::UntilEnd {
             request.note_answered();
         }
         Some(passed)

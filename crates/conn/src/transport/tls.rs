@@ -14,7 +14,7 @@ use base::BufferPool;
 use base::buffer::Buffer;
 use rt::net::{Hangup, ParkedId, ParkedStream, Stream};
 use tls::connection::{LARGEST, LARGEST_FLIGHT, LARGEST_RECORD, OVERHEAD};
-use tls::{Connection, Failure, HandshakeInfo, Received};
+use tls::{Connection, Failure, HandshakeInfo, RecordContent};
 
 use super::sealed::{Output, SEAL_SIZE, seal_all};
 
@@ -46,15 +46,15 @@ pub enum Insecure {
 
 /// The stream of a [`Tls`]. It is taken out only when that ends.
 #[derive(Debug)]
-struct Under(Option<Stream>);
+struct LowerStream(Option<Stream>);
 
-impl Under {
+impl LowerStream {
     fn take(&mut self) -> Stream {
         self.0.take().unwrap_or_else(|| unreachable!("it is taken once"))
     }
 }
 
-impl Deref for Under {
+impl Deref for LowerStream {
     type Target = Stream;
 
     fn deref(&self) -> &Stream {
@@ -62,7 +62,7 @@ impl Deref for Under {
     }
 }
 
-impl DerefMut for Under {
+impl DerefMut for LowerStream {
     fn deref_mut(&mut self) -> &mut Stream {
         self.0.as_mut().unwrap_or_else(|| unreachable!("it is taken where its owner ends"))
     }
@@ -73,16 +73,16 @@ static OPEN: AtomicU64 = AtomicU64::new(0);
 
 /// Counts one open TLS connection.
 #[derive(Debug)]
-struct Counted(());
+struct ConnectionCount(());
 
-impl Counted {
+impl ConnectionCount {
     fn new() -> Self {
         OPEN.fetch_add(1, Ordering::Relaxed);
         Self(())
     }
 }
 
-impl Drop for Counted {
+impl Drop for ConnectionCount {
     fn drop(&mut self) {
         OPEN.fetch_sub(1, Ordering::Relaxed);
     }
@@ -96,7 +96,7 @@ pub fn open_connections() -> u64 {
 /// A stream with TLS over it, after `Tls::begin`. Dropping it sends a `close_notify` alert.
 #[derive(Debug)]
 pub struct Tls {
-    stream: Under,
+    stream: LowerStream,
     /// `None`: plain bytes, until the handshake begins.
     connection: Option<Connection>,
     /// The side that will begin the handshake.
@@ -123,7 +123,7 @@ pub struct Tls {
     silent: bool,
     /// Whether it failed because the server does not support the protocol of early data, which it has not seen.
     early_refused: bool,
-    _counted: Counted,
+    _counted: ConnectionCount,
 }
 
 /// An idle TLS connection.
@@ -131,7 +131,7 @@ pub struct ParkedTls {
     pub(super) parked: ParkedStream,
     connection: Option<Connection>,
     info: Option<Arc<HandshakeInfo>>,
-    _counted: Counted,
+    _counted: ConnectionCount,
     /// Whether bytes were received and not read, or were not sent, so that it cannot be used again.
     spoilt: bool,
 }
@@ -186,7 +186,7 @@ impl Tls {
 
     fn over(stream: Stream, connection: Option<Connection>, waiting: Option<Connection>) -> Self {
         Self {
-            stream: Under(Some(stream)),
+            stream: LowerStream(Some(stream)),
             received: connection.is_some(),
             connection,
             waiting,
@@ -201,7 +201,7 @@ impl Tls {
             failed: false,
             silent: false,
             early_refused: false,
-            _counted: Counted::new(),
+            _counted: ConnectionCount::new(),
         }
     }
 
@@ -251,13 +251,13 @@ impl Tls {
                 return Ok(false);
             }
             match connection.receive(&mut self.input, self.output.vec()) {
-                Ok(Received::Part) => {
+                Ok(RecordContent::Part) => {
                     self.output.advance(0);
                     return Ok(false);
                 }
-                Ok(Received::Own) => {}
-                Ok(Received::End) => self.ended = true,
-                Ok(Received::Data { plain, behind }) => (self.plain, self.behind) = (plain, behind),
+                Ok(RecordContent::Own) => {}
+                Ok(RecordContent::End) => self.ended = true,
+                Ok(RecordContent::Data { plain, behind }) => (self.plain, self.behind) = (plain, behind),
                 Err(failure) => {
                     self.failed = true;
                     let _ = self.output.try_flush(&mut self.stream, false);
@@ -519,7 +519,13 @@ impl Tls {
         let spoilt = self.is_spoilt();
         let connection = self.connection.take();
         let info = self.info.take();
-        Box::new(ParkedTls { parked: self.stream.take().park(), connection, info, _counted: Counted::new(), spoilt })
+        Box::new(ParkedTls {
+            parked: self.stream.take().park(),
+            connection,
+            info,
+            _counted: ConnectionCount::new(),
+            spoilt,
+        })
     }
 
     /// Returns the stream, without sending an alert.

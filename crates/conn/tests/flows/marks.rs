@@ -4,7 +4,7 @@ use std::io;
 use std::task::{Context, Poll, Waker};
 
 use base::buffer::Buffer;
-use weir_conn::flow::{ByteSink, ByteSource, Flow, FlowStep, Moved};
+use weir_conn::flow::{ByteSink, ByteSource, Flow, FlowProgress, FlowStep};
 use wire::http::Framing;
 
 /// Bytes that the kernel of the sink keeps for its reader.
@@ -69,7 +69,7 @@ impl ByteSink for Sink {
 pub fn largest(body: u64, reads: bool) -> (usize, usize) {
     let mut source = Source { left: body, highest_mark: 0, largest_read: 0 };
     let mut sink = Sink { room: ROOM, reads };
-    let (mut flow, mut moved) = (Flow::idle(), Moved::default());
+    let (mut flow, mut moved) = (Flow::idle(), FlowProgress::default());
     assert!(flow.head_mut().push(b"head "));
     assert!(flow.start(Buffer::empty(), Framing::Length(body), false).is_ok());
     let mut context = Context::from_waker(Waker::noop());

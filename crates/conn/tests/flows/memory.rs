@@ -5,7 +5,7 @@ use std::io;
 use std::task::{Context, Poll, Waker};
 
 use base::buffer::Buffer;
-use weir_conn::flow::{ByteSink, ByteSource, Flow, FlowError, FlowStep, Moved, body_buffer};
+use weir_conn::flow::{ByteSink, ByteSource, Flow, FlowError, FlowProgress, FlowStep, body_buffer};
 use wire::http::Framing;
 
 use crate::model::{Case, Coding, End, Outcome, judge};
@@ -118,7 +118,7 @@ struct Transfer<'a> {
     sink: Sink,
     /// The index of the sink.
     sinks: u64,
-    moved: Moved,
+    moved: FlowProgress,
     /// Bytes written to earlier sinks.
     written_before: usize,
 }
@@ -139,7 +139,8 @@ pub fn run(case: &Case, reads: &Script, writes: &Script, at_hand: bool) {
     let source = Source { bytes, at: length, script: reads.clone(), turn: 0, end, ended: false, mark: 1, at_hand };
     let sink = Sink { taken: Vec::new(), script: writes.clone(), turn: 0, fails };
     let flow = Flow::idle();
-    let mut transfer = Transfer { case, flow, source, sink, sinks: 0, moved: Moved::default(), written_before: 0 };
+    let mut transfer =
+        Transfer { case, flow, source, sink, sinks: 0, moved: FlowProgress::default(), written_before: 0 };
     let result = transfer.start(early, length, sent.framing, sent.body).and_then(|()| transfer.drive(sent.body));
     let result = result.map_err(|error| match error {
         FlowError::Read(_) => "read",
@@ -260,7 +261,7 @@ pub fn writes(at_hand: bool) -> usize {
     let mut source =
         Source { bytes, at: 0, script: script.clone(), turn: 0, end: None, ended: false, mark: 1, at_hand };
     let mut sink = Sink { taken: Vec::new(), script, turn: 0, fails: usize::MAX };
-    let (mut flow, mut moved) = (Flow::idle(), Moved::default());
+    let (mut flow, mut moved) = (Flow::idle(), FlowProgress::default());
     assert!(flow.head_mut().push(b"head "));
     assert!(flow.start(Buffer::empty(), Framing::Length(7), false).is_ok());
     let mut context = Context::from_waker(Waker::noop());

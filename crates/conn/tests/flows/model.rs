@@ -4,7 +4,7 @@
 use base::buffer::Buffer;
 use base::moment::Moment;
 use testkit::{Chunked, decode_chunks, encode_chunks, text};
-use weir_conn::flow::{BodyFilter, Passed, body_buffer, forward};
+use weir_conn::flow::{BodyFilter, FilterOutput, body_buffer, forward};
 use wire::http::Framing;
 
 /// The framing of the source's body.
@@ -76,7 +76,7 @@ pub struct Case {
 }
 
 /// The bytes that a source sends.
-pub struct Sent {
+pub struct SentMessage {
     /// All bytes.
     pub bytes: Vec<u8>,
     /// The length of the body, including its framing.
@@ -108,7 +108,7 @@ impl Case {
         self
     }
 
-    pub fn sent(&self) -> Sent {
+    pub fn sent(&self) -> SentMessage {
         let payload = text(self.payload, self.seed);
         let mut trailers = Vec::new();
         let (mut bytes, framing) = match &self.coding {
@@ -129,7 +129,7 @@ impl Case {
         }
         let body = bytes.len();
         bytes.extend(text(self.after, self.seed + 1));
-        Sent { bytes, body, payload, trailers, framing }
+        SentMessage { bytes, body, payload, trailers, framing }
     }
 
     /// The head written first to the sink with that index.
@@ -165,7 +165,7 @@ struct Acts {
 }
 
 impl BodyFilter for Acts {
-    fn pass(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Passed {
+    fn pass(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> FilterOutput {
         assert!(output.is_empty(), "the output of a pass is empty");
         match self.filter {
             Filter::Absent | Filter::Through | Filter::Appends => {
@@ -178,7 +178,7 @@ impl BodyFilter for Acts {
             Filter::Holds(times) => {
                 if !input.is_empty() && self.done < times {
                     self.done += 1;
-                    return Passed::Until(Moment::ZERO);
+                    return FilterOutput::Until(Moment::ZERO);
                 }
                 self.done = 0;
                 forward(input, output, usize::MAX);
@@ -192,18 +192,18 @@ impl BodyFilter for Acts {
             }
         }
         if !input.is_empty() {
-            return Passed::Again;
+            return FilterOutput::Again;
         }
         if ended && self.filter == Filter::Appends && self.done == 0 {
             if output.is_empty() {
                 *output = body_buffer();
             }
             if !output.push(SUFFIX) {
-                return Passed::Again;
+                return FilterOutput::Again;
             }
             self.done = 1;
         }
-        Passed::Through
+        FilterOutput::Through
     }
 }
 
@@ -291,7 +291,7 @@ pub fn judge(case: &Case, outcome: &Outcome, sinks: u64, exact: bool) {
 }
 
 /// The bytes after the body are complete: read and given back, or not read.
-fn next_message(case: &Case, sent: &Sent, outcome: &Outcome) {
+fn next_message(case: &Case, sent: &SentMessage, outcome: &Outcome) {
     let arrived = match case.end {
         End::SourceCloses(at) | End::SourceFails(at) => at.min(sent.bytes.len()),
         _ => sent.bytes.len(),
@@ -301,7 +301,7 @@ fn next_message(case: &Case, sent: &Sent, outcome: &Outcome) {
 }
 
 /// The payload in the first bytes of a body.
-fn payload_of(case: &Case, sent: &Sent, bytes: usize) -> Vec<u8> {
+fn payload_of(case: &Case, sent: &SentMessage, bytes: usize) -> Vec<u8> {
     if !matches!(case.coding, Coding::Chunked(..)) {
         return sent.payload[..bytes].to_vec();
     }

@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use rt::net::{Address, BindOptions, ConnectOptions, Listener, ListeningSocket, Stream};
 use testkit::{Peer, both};
-use weir_conn::flow::{Flow, FlowError, FlowStep, Moved, body_buffer};
+use weir_conn::flow::{Flow, FlowError, FlowProgress, FlowStep, body_buffer};
 use weir_conn::transport::Transport;
 
 use crate::model::{Case, Coding, End, Outcome, judge};
@@ -23,7 +23,7 @@ async fn pair(service: &str) -> (Stream, Stream) {
 }
 
 /// The outcome on the flow's side.
-struct Seen {
+struct FlowOutcome {
     result: Result<(), &'static str>,
     rest: Vec<u8>,
     consumed: usize,
@@ -61,7 +61,7 @@ pub async fn run(case: Case) {
     };
     let flows = flow(&case, early, (Transport::Plain(source), Transport::Plain(sink)));
     let (_, (got, seen)) = both(sends, both(receives, flows)).await;
-    let Seen { result, rest, consumed } = seen;
+    let FlowOutcome { result, rest, consumed } = seen;
     if matches!(case.end, End::SinkFails(_)) && result.is_ok() {
         // All of it was sent before.
         return;
@@ -69,9 +69,9 @@ pub async fn run(case: Case) {
     judge(&case, &Outcome { result, got, rest, consumed }, 0, false);
 }
 
-async fn flow(case: &Case, early: usize, (mut source, mut sink): (Transport, Transport)) -> Seen {
+async fn flow(case: &Case, early: usize, (mut source, mut sink): (Transport, Transport)) -> FlowOutcome {
     let sent = case.sent();
-    let (mut flow, mut moved) = (Flow::idle(), Moved::default());
+    let (mut flow, mut moved) = (Flow::idle(), FlowProgress::default());
     if let Some(filter) = case.filter() {
         flow.set_body_filter(filter);
     }
@@ -109,14 +109,14 @@ async fn flow(case: &Case, early: usize, (mut source, mut sink): (Transport, Tra
     let rest = if result.is_ok() { flow.take_rest().data().to_vec() } else { Vec::new() };
     let consumed =
         early.max(sent.body.min(early + moved.read)) + rest.len() - early.saturating_sub(sent.body).min(rest.len());
-    Seen { result, rest, consumed }
+    FlowOutcome { result, rest, consumed }
 }
 
 async fn drive(
     flow: &mut Flow,
     source: &mut Transport,
     sink: &mut Transport,
-    moved: &mut Moved,
+    moved: &mut FlowProgress,
 ) -> Result<(), FlowError> {
     poll_fn(|context| {
         loop {

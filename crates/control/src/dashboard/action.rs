@@ -6,8 +6,8 @@ use live::Admin;
 use policy::program::{Proxy, Server};
 
 use super::answer::Answer;
-use super::asked::{Asked, pairs};
 use super::objects::{self, Columns};
+use super::request::{DashboardRequest, pairs};
 use crate::statistics::{Kind, Object};
 
 /// Values of `state`.
@@ -41,7 +41,7 @@ impl Order {
 }
 
 /// `POST servers/{backend}/{server}`: a form with `state`, `weight`, or both.
-pub(super) async fn change(asked: Asked, mut answer: Answer) {
+pub(super) async fn change(asked: DashboardRequest, mut answer: Answer) {
     let Some(text) = answer.payload().await else { return answer.refuse(413, "the form is too long") };
     let [backend, server] = asked.target.names.as_slice() else { return answer.refuse(404, "there is no such server") };
     let shown = asked.generation.program.proxies.iter().filter(|proxy| asked.shows(proxy));
@@ -51,10 +51,10 @@ pub(super) async fn change(asked: Asked, mut answer: Answer) {
     else {
         return answer.refuse(404, "there is no such server");
     };
-    match Order::read(&text).and_then(|order| apply(&asked, (proxy, server), &order)) {
+    match Order::read(&text).and_then(|order| apply(&asked, proxy, server, &order)) {
         Err(why) => answer.refuse(400, why),
         Ok(()) => {
-            let object = Object::new(&asked.worker, &asked.generation.program, (proxy, Kind::Server(server)), false);
+            let object = Object::new(&asked.worker, &asked.generation.program, proxy, Kind::Server(server), false);
             let mut text = String::new();
             objects::write(&object, &Columns::all(), &mut text);
             text.push('\n');
@@ -65,7 +65,7 @@ pub(super) async fn change(asked: Asked, mut answer: Answer) {
 }
 
 /// Applies all changes, or none if one of them is invalid.
-fn apply(asked: &Asked, (proxy, server): (&Proxy, &Server), order: &Order) -> Result<(), &'static str> {
+fn apply(asked: &DashboardRequest, proxy: &Proxy, server: &Server, order: &Order) -> Result<(), &'static str> {
     let wanted = order.weight.as_deref().map(|text| weight::parse(text, server.weight)).transpose()?;
     let live = &asked.worker.process.live.proxies[proxy.index];
     if wanted.is_some_and(|wanted| wanted != 0 && wanted != server.weight && !live.heeds_weights()) {

@@ -13,8 +13,8 @@ use conn::service::{Failed, Service, respond};
 use wire::http::Head;
 
 use super::json::Quoted;
+use crate::output_queue::Unsent;
 use crate::page::{Submission, is_from_the_page};
-use crate::unsent::Unsent;
 
 /// The future that writes an answer.
 pub(super) type Pending = Pin<Box<dyn Future<Output = ()>>>;
@@ -32,7 +32,7 @@ pub(super) struct RequestHead {
 }
 
 /// The status and the fields of an answer.
-struct Begun {
+struct AnswerStart {
     status: u16,
     media_type: &'static str,
     fields: Vec<(&'static str, String)>,
@@ -40,7 +40,7 @@ struct Begun {
 
 #[derive(Default)]
 struct Shared {
-    begun: Option<Begun>,
+    begun: Option<AnswerStart>,
     unsent: Unsent,
     submission: Submission,
 }
@@ -63,7 +63,7 @@ const fn reason(status: u16) -> &'static [u8] {
 impl Answer {
     /// Begins the answer.
     pub(super) fn begin(&mut self, media_type: &'static str, fields: Vec<(&'static str, String)>) {
-        self.0.borrow_mut().begun = Some(Begun { status: 200, media_type, fields });
+        self.0.borrow_mut().begun = Some(AnswerStart { status: 200, media_type, fields });
     }
 
     /// Begins a JSON answer.
@@ -82,7 +82,7 @@ impl Answer {
     }
 
     fn refuse_with(&mut self, status: u16, why: &str, fields: Vec<(&'static str, String)>) {
-        self.0.borrow_mut().begun = Some(Begun { status, media_type: "application/json", fields });
+        self.0.borrow_mut().begun = Some(AnswerStart { status, media_type: "application/json", fields });
         self.push(&format!("{{\"error\":{}}}\n", Quoted(why)));
     }
 

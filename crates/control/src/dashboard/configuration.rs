@@ -2,8 +2,8 @@
 //! of `stats scope`. Must never show it to clients that were not admitted.
 
 use super::answer::{Answer, put};
-use super::asked::Asked;
 use super::json::{Commas, Quoted, lossy};
+use super::request::DashboardRequest;
 
 /// Replaces a secret.
 const HIDDEN: &str = "<hidden>";
@@ -17,12 +17,12 @@ const NAMES: &[&str] =
     &["password", "passwd", "secret", "token", "api-key", "api_key", "apikey", "authorization", "credential"];
 
 /// Whether the configuration is shown: the client has the admin level, or the page requires authentication.
-pub(super) fn is_shown(asked: &Asked) -> bool {
+pub(super) fn is_shown(asked: &DashboardRequest) -> bool {
     asked.admin() || asked.page().is_some_and(|page| page.is_guarded())
 }
 
 /// `config`.
-pub(super) async fn show(asked: Asked, mut answer: Answer) {
+pub(super) async fn show(asked: DashboardRequest, mut answer: Answer) {
     if !is_shown(&asked) {
         return answer.refuse(403, "the configuration is shown at admin level, or where the page asks for credentials");
     }

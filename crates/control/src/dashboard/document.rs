@@ -7,7 +7,7 @@ use base64ct::{Base64, Encoding};
 use sha2::{Digest, Sha256};
 
 use super::answer::Answer;
-use super::asked::Asked;
+use super::request::DashboardRequest;
 
 /// The description of the API.
 pub(super) const OPENAPI: &str = include_str!("openapi.json");
@@ -40,7 +40,7 @@ static POLICY: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// `dashboard`.
-pub(super) async fn page(_: Asked, mut answer: Answer) {
+pub(super) async fn page(_: DashboardRequest, mut answer: Answer) {
     let fields = vec![
         ("content-security-policy", POLICY.clone()),
         ("referrer-policy", "same-origin".to_owned()),
@@ -51,7 +51,7 @@ pub(super) async fn page(_: Asked, mut answer: Answer) {
 }
 
 /// `openapi.json`.
-pub(super) async fn openapi(_: Asked, mut answer: Answer) {
+pub(super) async fn openapi(_: DashboardRequest, mut answer: Answer) {
     answer.begin_json();
     answer.push(OPENAPI);
 }

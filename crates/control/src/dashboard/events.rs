@@ -7,10 +7,10 @@ use live::counters::LatencySum;
 use std::sync::Arc;
 
 use super::answer::{Answer, put};
-use super::asked::Asked;
 use super::json::{Commas, Quoted, lossy};
 use super::objects::{self, Columns, SAMPLED, each};
 use super::overview;
+use super::request::DashboardRequest;
 use crate::statistics::{B, F, Kind, S};
 
 /// How often the log is read.
@@ -51,7 +51,7 @@ enum Servers {
 }
 
 impl Servers {
-    fn asked(asked: &Asked) -> Self {
+    fn asked(asked: &DashboardRequest) -> Self {
         match asked.target.parameter("servers") {
             Some("all") => Self::All,
             Some("none") => Self::None,
@@ -74,7 +74,7 @@ impl Servers {
 }
 
 /// `events`.
-pub(super) async fn show(asked: Asked, mut answer: Answer) {
+pub(super) async fn show(asked: DashboardRequest, mut answer: Answer) {
     let servers = Servers::asked(&asked);
     let samples = asked.target.parameter("samples") != Some("0");
     let mut tap = (asked.target.parameter("log") == Some("1"))
@@ -102,7 +102,7 @@ pub(super) async fn show(asked: Asked, mut answer: Answer) {
     }
 }
 
-async fn sample(asked: &Asked, servers: &Servers, answer: &mut Answer) {
+async fn sample(asked: &DashboardRequest, servers: &Servers, answer: &mut Answer) {
     let threads = overview::threads(asked).await;
     let mut text = format!("event: sample\ndata: {{\"time\":{},", overview::time());
     overview::write(asked, &threads, Some(&PROCESS), &mut text);
@@ -110,18 +110,30 @@ async fn sample(asked: &Asked, servers: &Servers, answer: &mut Answer) {
     answer.push(&text);
     let columns = Columns::named(SAMPLED.into_iter());
     let (mut commas, mut sum) = (Commas::default(), LatencySum::default());
-    each(asked, answer, (F | B, |_: &str| true), |object, out| {
-        out.push_str(commas.next());
-        let latency = objects::write(object, &columns, out);
-        if let Kind::Frontend = object.kind {
-            sum.join(&latency);
-        }
-    })
+    each(
+        asked,
+        answer,
+        F | B,
+        |_: &str| true,
+        |object, out| {
+            out.push_str(commas.next());
+            let latency = objects::write(object, &columns, out);
+            if let Kind::Frontend = object.kind {
+                sum.join(&latency);
+            }
+        },
+    )
     .await;
-    each(asked, answer, (S, |name: &str| servers.wants(name)), |object, out| {
-        out.push_str(commas.next());
-        objects::write(object, &columns, out);
-    })
+    each(
+        asked,
+        answer,
+        S,
+        |name: &str| servers.wants(name),
+        |object, out| {
+            out.push_str(commas.next());
+            objects::write(object, &columns, out);
+        },
+    )
     .await;
     let mut text = "],\"latency\":{\"of\":\"frontends\"".to_owned();
     objects::latency(&sum, &mut text);
@@ -131,7 +143,7 @@ async fn sample(asked: &Asked, servers: &Servers, answer: &mut Answer) {
 }
 
 /// Writes log lines since the last call.
-async fn log(asked: &Asked, tap: &mut TapReader, answer: &mut Answer) {
+async fn log(asked: &DashboardRequest, tap: &mut TapReader, answer: &mut Answer) {
     let mut text = String::new();
     tap.read(LINES, |owner, line| {
         let owner = owner.and_then(|index| asked.generation.program.proxies.get(index));

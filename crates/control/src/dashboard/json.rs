@@ -30,9 +30,9 @@ pub(super) fn lossy(bytes: &[u8]) -> String {
 }
 
 /// Displays a value of the statistics.
-pub(super) struct Shown<'a>(pub(super) &'a Value);
+pub(super) struct JsonValue<'a>(pub(super) &'a Value);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for JsonValue<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Value::None => out.write_str("null"),
@@ -68,7 +68,7 @@ mod tests {
         ] {
             assert_eq!(Quoted(text).to_string(), quoted);
         }
-        assert_eq!(Shown(&Value::Float(f64::NAN)).to_string(), "null");
-        assert_eq!(Shown(&Value::S32(-1)).to_string(), "-1");
+        assert_eq!(JsonValue(&Value::Float(f64::NAN)).to_string(), "null");
+        assert_eq!(JsonValue(&Value::S32(-1)).to_string(), "-1");
     }
 }

@@ -3,13 +3,13 @@
 
 mod action;
 mod answer;
-mod asked;
 mod configuration;
 mod document;
 mod events;
 mod json;
 mod objects;
 mod overview;
+mod request;
 mod route;
 mod rules;
 mod sessions;
@@ -24,7 +24,7 @@ use engine::service::registry::PageRequest;
 use engine::session::Session;
 
 use answer::{Answer, Api};
-use asked::Asked;
+use request::DashboardRequest;
 use route::Route;
 
 /// Creates the service for a request below the page; `None`: the request is for the page itself.
@@ -33,12 +33,13 @@ pub(crate) fn start(session: &Session, request: PageRequest, target: &[u8]) -> O
     let page = generation.proxy(request.proxy).stats.as_deref().filter(|page| page.dashboard)?;
     let (route, target) = route::find(target, &page.uri)?;
     let limit = generation.program.global.bufsize.saturating_sub(generation.program.global.maxrewrite);
-    let asked = Asked { worker: Rc::clone(&session.worker), generation: Arc::clone(&generation), request, target };
+    let asked =
+        DashboardRequest { worker: Rc::clone(&session.worker), generation: Arc::clone(&generation), request, target };
     Some(Box::new(Api::new(limit, move |answer, entry| Box::pin(serve(asked, route, answer, entry)))))
 }
 
 /// Answers one request.
-async fn serve(asked: Asked, route: Option<&'static Route>, mut answer: Answer, head: answer::RequestHead) {
+async fn serve(asked: DashboardRequest, route: Option<&'static Route>, mut answer: Answer, head: answer::RequestHead) {
     let Some(route) = route else { return answer.refuse(404, "there is no such address") };
     if head.is_post != Some(route.is_post) {
         return answer.refuse_method(if route.is_post { "POST" } else { "GET, HEAD" });

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use live::counters::LatencySum;
 
 use super::answer::{Answer, put};
-use super::asked::Asked;
-use super::json::{Commas, Quoted, Shown};
+use super::json::{Commas, JsonValue, Quoted};
+use super::request::DashboardRequest;
 use crate::field::Value;
 use crate::statistics::{self, B, Column, F, Kind, Object, S};
 
@@ -26,7 +26,7 @@ impl Columns {
         Self(statistics::columns().filter(wanted).collect())
     }
 
-    fn asked(asked: &Asked) -> Self {
+    fn asked(asked: &DashboardRequest) -> Self {
         asked.target.parameter("fields").map_or_else(Self::all, |names| Self::named(names.split(',')))
     }
 }
@@ -93,7 +93,7 @@ pub(super) fn write(object: &Object<'_>, columns: &Columns, out: &mut String) ->
     for column in &columns.0 {
         let value = column.of(object);
         if value != Value::None {
-            put(out, format_args!(",\"{}\":{}", column.field.name, Shown(&value)));
+            put(out, format_args!(",\"{}\":{}", column.field.name, JsonValue(&value)));
         }
     }
     stalls(object, out);
@@ -113,16 +113,17 @@ fn stalls(object: &Object<'_>, out: &mut String) {
         ("h2_connection_stalls", object.http2(|counters| &counters.connection_stalls)),
     ] {
         if waits != Value::U64(0) {
-            put(out, format_args!(",\"{name}\":{}", Shown(&waits)));
+            put(out, format_args!(",\"{name}\":{}", JsonValue(&waits)));
         }
     }
 }
 
 /// Writes every object of the given kinds, with `prefix` before the first.
 pub(super) async fn each(
-    asked: &Asked,
+    asked: &DashboardRequest,
     answer: &mut Answer,
-    (kinds, wanted): (u8, impl Fn(&str) -> bool),
+    kinds: u8,
+    wanted: impl Fn(&str) -> bool,
     mut write: impl FnMut(&Object<'_>, &mut String),
 ) {
     let (program, mut text) = (&asked.generation.program, String::new());
@@ -136,7 +137,7 @@ pub(super) async fn each(
         let back = proxy.backend.as_ref().filter(|_| kinds & B != 0).map(|_| Kind::Backend);
         for kind in front.into_iter().chain(back) {
             text.clear();
-            write(&Object::new(&asked.worker, program, (proxy, kind), false), &mut text);
+            write(&Object::new(&asked.worker, program, proxy, kind, false), &mut text);
             answer.push(&text);
             answer.relieve().await;
         }
@@ -148,7 +149,7 @@ pub(super) async fn each(
                 continue;
             };
             text.clear();
-            write(&Object::new(&asked.worker, program, (proxy, Kind::Server(server)), false), &mut text);
+            write(&Object::new(&asked.worker, program, proxy, Kind::Server(server), false), &mut text);
             answer.push(&text);
             answer.relieve().await;
         }
@@ -156,23 +157,23 @@ pub(super) async fn each(
 }
 
 /// `proxies`: frontends and backends.
-pub(super) async fn proxies(asked: Asked, answer: Answer) {
+pub(super) async fn proxies(asked: DashboardRequest, answer: Answer) {
     list(asked, answer, "proxies", F | B, "proxy").await;
 }
 
 /// `servers`.
-pub(super) async fn servers(asked: Asked, answer: Answer) {
+pub(super) async fn servers(asked: DashboardRequest, answer: Answer) {
     list(asked, answer, "servers", S, "backend").await;
 }
 
-async fn list(asked: Asked, mut answer: Answer, title: &str, kinds: u8, filter: &str) {
+async fn list(asked: DashboardRequest, mut answer: Answer, title: &str, kinds: u8, filter: &str) {
     let columns = Columns::asked(&asked);
     let only = asked.target.parameter(filter).map(str::to_owned);
     answer.begin_json();
     let _ = write!(answer, "{{\"{title}\":[");
     let mut commas = Commas::default();
     let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
-    each(&asked, &mut answer, (kinds, wanted), |object, out| {
+    each(&asked, &mut answer, kinds, wanted, |object, out| {
         out.push_str(commas.next());
         write(object, &columns, out);
     })

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use engine::worker::Worker;
 
 use super::answer::{Answer, put};
-use super::asked::Asked;
-use super::json::{Commas, Quoted, Shown};
+use super::json::{Commas, JsonValue, Quoted};
+use super::request::DashboardRequest;
 use crate::field::Value;
 use crate::statistics::process::{ProcessInfo, ROWS, look};
 
@@ -30,7 +30,7 @@ fn thread(worker: &Rc<Worker>) -> Thread {
 }
 
 /// Collects the load of every worker.
-pub(super) async fn threads(asked: &Asked) -> Vec<Thread> {
+pub(super) async fn threads(asked: &DashboardRequest) -> Vec<Thread> {
     engine::on_every_worker(&asked.worker.process, thread).await
 }
 
@@ -41,9 +41,9 @@ pub(super) fn time() -> String {
 }
 
 /// Writes the members `process` and `threads`; `names`: the values of `show info`; `None`: all of them.
-pub(super) fn write(asked: &Asked, threads: &[Thread], names: Option<&[&str]>, out: &mut String) {
+pub(super) fn write(asked: &DashboardRequest, threads: &[Thread], names: Option<&[&str]>, out: &mut String) {
     let here: Vec<(u64, u64)> = threads.iter().map(|thread| thread.here).collect();
-    let info = ProcessInfo::gather((&asked.worker, &asked.generation.program), &here, true);
+    let info = ProcessInfo::gather(&asked.worker, &asked.generation.program, &here, true);
     out.push_str("\"process\":{");
     let mut commas = Commas::default();
     let rows = ROWS.iter().filter(|row| names.is_none_or(|names| names.contains(&row.field.name)));
@@ -52,7 +52,7 @@ pub(super) fn write(asked: &Asked, threads: &[Thread], names: Option<&[&str]>, o
         let is_version = matches!(row.field.name, "Version" | "Release_date" | "Build info" | "Implementation");
         let value = (row.value)(&info);
         if value != Value::None && (!is_version || asked.page().is_some_and(|page| page.shows_version)) {
-            put(out, format_args!("{}{}:{}", commas.next(), Quoted(row.field.name), Shown(&value)));
+            put(out, format_args!("{}{}:{}", commas.next(), Quoted(row.field.name), JsonValue(&value)));
         }
     }
     out.push_str("},\"threads\":[");
@@ -65,7 +65,7 @@ pub(super) fn write(asked: &Asked, threads: &[Thread], names: Option<&[&str]>, o
 }
 
 /// `overview`.
-pub(super) async fn show(asked: Asked, mut answer: Answer) {
+pub(super) async fn show(asked: DashboardRequest, mut answer: Answer) {
     let threads = threads(&asked).await;
     let program = &asked.generation.program;
     let shown = || program.proxies.iter().filter(|proxy| asked.shows(proxy));

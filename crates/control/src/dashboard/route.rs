@@ -2,7 +2,7 @@
 //! `openapi.json`. Must never answer.
 
 use super::answer::{Answer, Pending};
-use super::asked::{Asked, Target, pairs, text};
+use super::request::{DashboardRequest, Target, pairs, text};
 use super::{action, configuration, document, events, objects, overview, rules, sessions, tables, topology};
 
 /// An address and its handler.
@@ -10,10 +10,10 @@ pub(super) struct Route {
     /// Path segments below the statistics page; a name in braces matches any single segment.
     pub(super) path: &'static str,
     pub(super) is_post: bool,
-    pub(super) run: fn(Asked, Answer) -> Pending,
+    pub(super) run: fn(DashboardRequest, Answer) -> Pending,
 }
 
-const fn get(path: &'static str, run: fn(Asked, Answer) -> Pending) -> Route {
+const fn get(path: &'static str, run: fn(DashboardRequest, Answer) -> Pending) -> Route {
     Route { path, is_post: false, run }
 }
 

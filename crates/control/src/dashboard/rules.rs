@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use super::answer::{Answer, put};
-use super::asked::Asked;
 use super::json::{Commas, Quoted};
+use super::request::DashboardRequest;
 use crate::runtime::process::{RuleRow, gather_rule_costs, rule_rows};
 
 /// Default and maximum of `limit`: rules per answer.
@@ -12,7 +12,7 @@ const USUAL: usize = 1_000;
 const MOST: usize = 1_000_000;
 
 /// `rules`.
-pub(super) async fn show(asked: Asked, mut answer: Answer) {
+pub(super) async fn show(asked: DashboardRequest, mut answer: Answer) {
     let program = &asked.generation.program;
     let wanted = asked.target.parameter("proxy");
     let costs = gather_rule_costs(&asked.worker.process, asked.generation.number()).await;

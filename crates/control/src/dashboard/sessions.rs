@@ -7,8 +7,8 @@ use engine::session::task::StreamTask;
 use engine::worker::Worker;
 
 use super::answer::{Answer, put};
-use super::asked::Asked;
 use super::json::{Commas, Quoted, lossy};
+use super::request::DashboardRequest;
 
 /// Streams read from a worker at a time.
 const BATCH: usize = 100;
@@ -19,10 +19,10 @@ const MOST: usize = 100_000;
 const LONGEST_URI: usize = 256;
 
 /// A stream: the names of its frontend and its backend, and its JSON members.
-type Found = (String, Option<String>, String);
+type StreamRow = (String, Option<String>, String);
 
 /// `sessions`.
-pub(super) async fn show(asked: Asked, mut answer: Answer) {
+pub(super) async fn show(asked: DashboardRequest, mut answer: Answer) {
     let only = |name: &str| asked.target.parameter(name).map(str::to_owned);
     let (frontend, backend) = (only("frontend"), only("backend"));
     let mut left = asked.target.number("limit", USUAL, MOST);
@@ -60,13 +60,13 @@ pub(super) async fn show(asked: Asked, mut answer: Answer) {
 }
 
 /// Describes up to [`BATCH`] streams after `from`. Also returns the key to continue after; `None`: these were the last.
-fn describe(worker: &Rc<Worker>, from: Option<u64>) -> (Vec<Found>, Option<u64>) {
+fn describe(worker: &Rc<Worker>, from: Option<u64>) -> (Vec<StreamRow>, Option<u64>) {
     let tasks = worker.tasks_behind(from, BATCH);
     let last = if tasks.len() < BATCH { None } else { tasks.last().map(|(key, _)| key.to_bits()) };
     (tasks.iter().filter_map(|(key, task)| one(task, *key)).collect(), last)
 }
 
-fn one(task: &StreamTask, key: Key) -> Option<Found> {
+fn one(task: &StreamTask, key: Key) -> Option<StreamRow> {
     let state = task.current()?;
     let state = state.try_borrow().ok()?;
     let backend = state.route.backend.map(|index| task.proxy_at(index));

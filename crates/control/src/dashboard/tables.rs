@@ -7,8 +7,8 @@ use config::spec::{DataForm, StoreSpec};
 use live::table::{Cursor, EntryView, Table};
 
 use super::answer::{Answer, put};
-use super::asked::Asked;
 use super::json::{Commas, Quoted, lossy};
+use super::request::DashboardRequest;
 use crate::runtime::process::{column, shown_datum, write_key};
 
 /// Entries visited per lock of a shard.
@@ -18,12 +18,12 @@ const USUAL: usize = 200;
 const MOST: usize = 1_000_000;
 
 /// Whether a table may be shown: a proxy's table if the proxy is, other tables only if all proxies are.
-fn is_shown(asked: &Asked, table: &Table) -> bool {
+fn is_shown(asked: &DashboardRequest, table: &Table) -> bool {
     let owner = table.plan.proxy.and_then(|index| asked.generation.program.proxies.get(index));
     owner.map_or_else(|| asked.shows_all(), |proxy| asked.shows_name(&proxy.name))
 }
 
-fn all(asked: &Asked) -> Vec<Arc<Table>> {
+fn all(asked: &DashboardRequest) -> Vec<Arc<Table>> {
     asked.worker.process.live.tables.iter().filter(|table| is_shown(asked, table)).map(Arc::clone).collect()
 }
 
@@ -34,7 +34,7 @@ fn members(table: &Table, out: &mut String) {
 }
 
 /// `tables`.
-pub(super) async fn list(asked: Asked, mut answer: Answer) {
+pub(super) async fn list(asked: DashboardRequest, mut answer: Answer) {
     answer.begin_json();
     answer.push("{\"tables\":[");
     let mut commas = Commas::default();
@@ -49,7 +49,7 @@ pub(super) async fn list(asked: Asked, mut answer: Answer) {
 }
 
 /// `tables/{name}`.
-pub(super) async fn show(asked: Asked, mut answer: Answer) {
+pub(super) async fn show(asked: DashboardRequest, mut answer: Answer) {
     let name = asked.target.names.first().cloned().unwrap_or_default();
     let Some(table) = all(&asked).into_iter().find(|table| *table.plan.name == *name) else {
         return answer.refuse(404, "there is no such table");

@@ -4,8 +4,8 @@ use policy::program::{Frontend, Program, Proxy};
 use policy::rule::Target;
 
 use super::answer::{Answer, put};
-use super::asked::Asked;
 use super::json::{Commas, Quoted};
+use super::request::DashboardRequest;
 
 /// Returns the backends that a frontend can select, each with `rule` or `default`. The second value: a rule computes
 /// the name of its backend per request.
@@ -32,7 +32,7 @@ fn edges<'p>(program: &'p Program, front: &Frontend) -> (Vec<(&'p Proxy, &'stati
 }
 
 /// `topology`.
-pub(super) async fn show(asked: Asked, mut answer: Answer) {
+pub(super) async fn show(asked: DashboardRequest, mut answer: Answer) {
     let program = &asked.generation.program;
     answer.begin_json();
     answer.push("{\"frontends\":[");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine::generation::Generation;
 use engine::service::registry::PageRequest;
-use engine::service::shutting::shut_sessions;
+use engine::service::session_shutdown::shut_sessions;
 use engine::service::transitions::{Orderer, force, set_admin};
 use engine::stream_state::Cause;
 use engine::worker::{Process, Worker};
@@ -164,10 +164,10 @@ pub(super) async fn submit(
             continue;
         };
         if *action == Action::Shut {
-            shut_sessions(&process, (proxy.index, server.index), Cause::Killed).await;
+            shut_sessions(&process, proxy.place_of(server), Cause::Killed).await;
             changed += 1;
         } else {
-            changed += usize::from(apply(&worker, (proxy, server), *action));
+            changed += usize::from(apply(&worker, proxy, server, *action));
         }
     }
     match (changed, unknown) {
@@ -189,7 +189,7 @@ fn find_backend<'g>(generation: &'g Generation, name: &str) -> Option<&'g Proxy>
 }
 
 /// Changes a server. False: it has no such check.
-fn apply(worker: &Worker, (proxy, server): (&Proxy, &Server), action: Action) -> bool {
+fn apply(worker: &Worker, proxy: &Proxy, server: &Server, action: Action) -> bool {
     match action {
         Action::Admin(admin) => {
             set_admin(worker, proxy, server, admin);
@@ -206,7 +206,7 @@ fn apply(worker: &Worker, (proxy, server): (&Proxy, &Server), action: Action) ->
         Action::Force(checker, operation) => {
             let has = checker == Checker::Health || server.agent.is_some();
             if has {
-                force(worker, (proxy, server), (checker, operation), Orderer::Page);
+                force(worker, proxy, server, checker, operation, Orderer::Page);
             }
             has
         }

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use config::spec::Mode;
 use policy::program::Proxy;
 
-use super::Shown;
+use super::PageInputs;
 use crate::field::Value;
 use crate::statistics::{self, Column, Kind, Object};
 
@@ -121,7 +121,7 @@ const TIPS: &[(&str, &[(&str, &str)])] = &[
 ];
 
 /// Writes the part before the proxies.
-pub(super) fn begin(shown: &Shown<'_>, out: &mut String) {
+pub(super) fn begin(shown: &PageInputs<'_>, out: &mut String) {
     let (page, host, query) = (shown.page, &shown.worker.process.host, shown.query);
     let node = page.node.as_deref();
     let on = node.map(|node| format!(" on {}", Escaped(node))).unwrap_or_default();
@@ -171,13 +171,13 @@ fn notice(result: &str, out: &mut String) {
 }
 
 /// Writes the summary of the process.
-fn process(shown: &Shown<'_>, out: &mut String) {
+fn process(shown: &PageInputs<'_>, out: &mut String) {
     let process = &shown.worker.process;
     let global = &shown.generation.program.global;
     let uptime = process.host.uptime().as_secs();
     let program = &shown.generation.program;
     let fronts = program.proxies.iter().filter(|proxy| proxy.frontend.is_some() && !proxy.disabled);
-    let current = |proxy| Object::new(shown.worker, program, (proxy, Kind::Frontend), false).current();
+    let current = |proxy| Object::new(shown.worker, program, proxy, Kind::Frontend, false).current();
     let sessions: u64 = fronts.map(|proxy| u64::from(current(proxy))).sum();
     out.push_str("<dl>");
     let mut pair = |name: &str, value: &dyn fmt::Display| {
@@ -192,7 +192,7 @@ fn process(shown: &Shown<'_>, out: &mut String) {
 }
 
 /// Writes links to other formats and the filters.
-fn links(shown: &Shown<'_>, out: &mut String) {
+fn links(shown: &PageInputs<'_>, out: &mut String) {
     let (query, uri) = (shown.query, String::from_utf8_lossy(&shown.page.uri).into_owned());
     let uri = Escaped(&uri);
     out.push_str("<nav>");
@@ -215,7 +215,7 @@ fn links(shown: &Shown<'_>, out: &mut String) {
 }
 
 /// Writes the title of a proxy and the head of its table.
-pub(super) fn begin_proxy(shown: &Shown<'_>, proxy: &Proxy, out: &mut String) {
+pub(super) fn begin_proxy(shown: &PageInputs<'_>, proxy: &Proxy, out: &mut String) {
     let name = Escaped(&proxy.name);
     let _ = write!(out, "<section id=\"{name}\"><h2><a href=\"#{name}\">{name}</a>");
     if shown.page.shows_legends {
@@ -255,7 +255,7 @@ pub(super) fn begin_proxy(shown: &Shown<'_>, proxy: &Proxy, out: &mut String) {
 }
 
 /// Writes a row.
-pub(super) fn object(shown: &Shown<'_>, object: &Object<'_>, out: &mut String) {
+pub(super) fn object(shown: &PageInputs<'_>, object: &Object<'_>, out: &mut String) {
     let proxy = &object.proxy.name;
     let name = object.name();
     let (class, shown_name) = match object.kind {
@@ -278,7 +278,7 @@ pub(super) fn object(shown: &Shown<'_>, object: &Object<'_>, out: &mut String) {
     }
     out.push_str("</td>");
     for (name, show, column) in CELLS.iter() {
-        cell(object, (name, *show, column), out);
+        cell(object, name, *show, column, out);
     }
     if shown.page.shows_modules {
         modules(object, out);
@@ -300,7 +300,7 @@ fn class_of_server(status: &str) -> &'static str {
 }
 
 /// `stats show-legends`: the tooltip with address, cookie, algorithm and mode.
-fn legend(shown: &Shown<'_>, object: &Object<'_>) -> Option<String> {
+fn legend(shown: &PageInputs<'_>, object: &Object<'_>) -> Option<String> {
     if !shown.page.shows_legends {
         return None;
     }
@@ -320,10 +320,10 @@ fn value_of(object: &Object<'_>, name: &str) -> Value {
 }
 
 /// The tooltip of a cell: titles and columns.
-type Tip = Vec<(&'static str, &'static Column)>;
+type Tooltip = Vec<(&'static str, &'static Column)>;
 
 /// The tooltips by the cell's name, resolved once.
-static TIP_COLUMNS: LazyLock<Vec<(&'static str, Tip)>> = LazyLock::new(|| {
+static TIP_COLUMNS: LazyLock<Vec<(&'static str, Tooltip)>> = LazyLock::new(|| {
     let named = |name: &str| statistics::columns().find(|column| column.field.name == name);
     let rows = TIPS
         .iter()
@@ -331,7 +331,7 @@ static TIP_COLUMNS: LazyLock<Vec<(&'static str, Tip)>> = LazyLock::new(|| {
     rows.collect()
 });
 
-fn cell(object: &Object<'_>, (name, show, column): (&str, Show, &Column), out: &mut String) {
+fn cell(object: &Object<'_>, name: &str, show: Show, column: &Column, out: &mut String) {
     let value = column.of(object);
     let mut tip = String::new();
     for (title, column) in TIP_COLUMNS.iter().filter(|(cell, _)| *cell == name).flat_map(|(_, tips)| tips) {
@@ -417,7 +417,7 @@ impl fmt::Display for Duration {
 }
 
 /// Whether the page can change the servers of a proxy.
-fn takes_forms(shown: &Shown<'_>, proxy: &Proxy) -> bool {
+fn takes_forms(shown: &PageInputs<'_>, proxy: &Proxy) -> bool {
     shown.admin && proxy.servers().next().is_some()
 }
 
@@ -440,7 +440,7 @@ const ACTIONS: &[(&str, &str)] = &[
 ];
 
 /// Writes the end of a proxy's table, and the actions of its form.
-pub(super) fn end_proxy(shown: &Shown<'_>, proxy: &Proxy, out: &mut String) {
+pub(super) fn end_proxy(shown: &PageInputs<'_>, proxy: &Proxy, out: &mut String) {
     out.push_str("</tbody></table></div>");
     if takes_forms(shown, proxy) {
         out.push_str("<p class=\"actions\"><label>Action on the chosen servers <select name=\"action\">");

@@ -25,8 +25,8 @@ use policy::program::{Proxy, StatsPage};
 use wire::http::Head;
 
 use crate::field::Form;
+use crate::output_queue::Unsent;
 use crate::statistics::{self, Object, StatisticsQuery};
-use crate::unsent::Unsent;
 use query::{Query, View};
 
 /// Creates the service for one request.
@@ -171,7 +171,7 @@ impl PageService {
         let generation = Arc::clone(&self.generation);
         let Some(page) = page_of(&generation, self.request) else { return false };
         let mut text = String::new();
-        let shown = Shown {
+        let shown = PageInputs {
             worker: &self.worker,
             generation: &generation,
             page,
@@ -187,7 +187,7 @@ impl PageService {
 }
 
 /// The inputs of a page.
-pub(super) struct Shown<'a> {
+pub(super) struct PageInputs<'a> {
     worker: &'a Worker,
     generation: &'a Generation,
     page: &'a StatsPage,
@@ -196,7 +196,7 @@ pub(super) struct Shown<'a> {
     admin: bool,
 }
 
-impl Shown<'_> {
+impl PageInputs<'_> {
     /// Writes the object at `place`. Returns the next position.
     fn write(&self, place: PagePosition, out: &mut String) -> Option<PagePosition> {
         let program = &self.generation.program;
@@ -237,7 +237,7 @@ impl Shown<'_> {
             }
             return Some(after);
         };
-        let one = Object::new(self.worker, program, (found, kind), self.wish.counts_servers());
+        let one = Object::new(self.worker, program, found, kind, self.wish.counts_servers());
         let mut is_first = first;
         if self.wish.wants(&one) {
             if is_html {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 use conn::transport::Transport;
-use live::peers::{End, Heard, Ticket};
+use live::peers::{End, ReceiveResult, Ticket};
 use live::trace::{Level, Subject, events};
 
 use super::tasks::PeerTasks;
@@ -125,7 +125,7 @@ impl Conversation<'_> {
         }
         let heard = self.circle.with(|section| section.hear(self.ticket, self.input.data(), rt::now()));
         match heard {
-            Some(Heard::Taken(taken)) => {
+            Some(ReceiveResult::Taken(taken)) => {
                 let completes = taken > 0;
                 self.input.consume(taken);
                 self.input.compact();
@@ -134,7 +134,7 @@ impl Conversation<'_> {
                 }
                 None
             }
-            Some(Heard::End(end)) => Some(end),
+            Some(ReceiveResult::End(end)) => Some(end),
             None => Some(End::Replaced),
         }
     }

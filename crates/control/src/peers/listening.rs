@@ -16,7 +16,7 @@ use rt::net::Listener;
 use wire::peers::{Hello, Status};
 
 use super::PeerSocket;
-use super::calling::teach_successor;
+use super::connector::teach_successor;
 use super::conversation::{converse, send};
 use super::tasks::PeerTasks;
 use engine::handshake::entrance;
@@ -128,7 +128,7 @@ async fn unless_lost<T>(stay: &SlotGuard, future: impl Future<Output = T>) -> Op
 /// Reads the hello of a peer, until `limit`, and serves the connection.
 async fn receive(circle: Rc<PeerTasks>, accepted: Accepted, limit: Moment, stay: SlotGuard) {
     let Accepted { transport: mut stream, input, .. } = accepted;
-    let Some((hello, rest)) = hear(&mut stream, input, limit, &stay).await else { return };
+    let Some((hello, rest)) = read_hello(&mut stream, input, limit, &stay).await else { return };
     let now = rt::now();
     let greeted = hello.and_then(|hello| {
         let greeted = circle.with(|section| section.greeted(&hello, now));
@@ -157,7 +157,7 @@ async fn receive(circle: Rc<PeerTasks>, accepted: Accepted, limit: Moment, stay:
 }
 
 /// Reads a hello. Returns it, or the status that rejects it, and the bytes after it. `None`: none was received.
-async fn hear(
+async fn read_hello(
     stream: &mut Transport,
     early: Buffer,
     limit: Moment,

@@ -1,7 +1,7 @@
 //! Exchanges stick tables with other instances (configuration manual, section 11.2): one worker serves a section, with
 //! a task for each connection. Must never decide which messages are sent: `live::peers` does.
 
-mod calling;
+mod connector;
 mod conversation;
 mod listening;
 mod tasks;
@@ -51,6 +51,6 @@ pub fn start(mut sockets: Vec<PeerSocket>) {
         // The process waits for the end of this task, so that a successor is taught.
         worker.begin_accepting();
         rt::spawn(rt::Class::Normal, rt::NO_TAG, listening::listen(Rc::clone(&circle), own));
-        rt::spawn(rt::Class::Normal, rt::NO_TAG, calling::keep(circle));
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, connector::keep(circle));
     }
 }

@@ -8,7 +8,7 @@ use std::task::{Context, Waker};
 use live::peers::Section;
 
 use engine::peering::Exchange;
-use engine::peering::Party;
+use engine::peering::PeersState;
 use engine::worker::Worker;
 
 pub(super) struct PeerTasks {
@@ -26,7 +26,7 @@ impl PeerTasks {
         Self { worker, place, connections: RefCell::default(), keeper: RefCell::default() }
     }
 
-    pub(super) fn party(&self) -> &Party {
+    pub(super) fn party(&self) -> &PeersState {
         &self.worker.process.service::<Exchange>().parties()[self.place]
     }
 

@@ -21,8 +21,8 @@ use engine::session::Session;
 use engine::worker::Worker;
 use wire::http::{Head, error_pages};
 
+use crate::output_queue::Unsent;
 use crate::statistics::process::look;
-use crate::unsent::Unsent;
 pub(crate) use otlp::send as send_metrics;
 use output::{KeptLabels, Output, ScrapePosition};
 use selection::Selection;
@@ -32,7 +32,7 @@ pub(crate) const NAME: &str = "prometheus-exporter";
 pub(crate) const SHOWN: &str = "<PROMEX>";
 
 /// By worker: number of tasks, and bytes of buffers.
-type Here = Vec<(u64, u64)>;
+type WorkerFigures = Vec<(u64, u64)>;
 
 /// Initial capacity of a piece in bytes.
 const USUAL: usize = 12 * 1024;
@@ -55,7 +55,7 @@ enum Work {
     /// The request has not been read.
     Asked,
     /// Collecting values of other workers.
-    Gathering(Pin<Box<dyn Future<Output = Here>>>),
+    Gathering(Pin<Box<dyn Future<Output = WorkerFigures>>>),
     /// Writing; the next position.
     Writing(ScrapePosition),
     /// Complete.
@@ -68,7 +68,7 @@ struct Exporter {
     selection: Selection,
     work: Work,
     /// By worker: number of tasks, and bytes of buffers.
-    here: Here,
+    here: WorkerFigures,
     labels: KeptLabels,
     /// Written bytes that were not read yet.
     unsent: Unsent,

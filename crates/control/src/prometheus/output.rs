@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use engine::generation::Generation;
 use engine::resolve::Resolving;
 use engine::worker::Worker;
+use live::ServerPlace;
 use policy::program::Proxy;
 
 use super::metric::{METRICS, Metric, PROCESS, Shape, TABLES, Type};
@@ -49,15 +50,15 @@ impl ScrapePosition {
 #[derive(Debug, Default)]
 pub(super) struct KeptLabels {
     text: String,
-    /// The indexes of a proxy and of its server, and the end of the server's labels in `text`.
-    ends: Vec<((usize, usize), usize)>,
+    /// The place of a server, and the end of its labels in `text`.
+    ends: Vec<(ServerPlace, usize)>,
     /// The next server to visit.
     next: usize,
 }
 
 impl KeptLabels {
     /// Returns the labels of a server; `None`: they are not cached and cannot be appended.
-    fn of(&mut self, place: (usize, usize), object: &Object<'_>, descriptions: bool) -> Option<&str> {
+    fn of(&mut self, place: ServerPlace, object: &Object<'_>, descriptions: bool) -> Option<&str> {
         // Skips servers that had an earlier metric but not this one.
         while self.ends.get(self.next).is_some_and(|(known, _)| *known < place) {
             self.next += 1;
@@ -112,17 +113,17 @@ impl Output<'_> {
                 self.process(out);
                 place.next_scope()
             }
-            Scope::Frontend => self.objects(place, (name, F), kept, out),
-            Scope::Listener => self.objects(place, (name, L), kept, out),
-            Scope::Backend => self.objects(place, (name, B), kept, out),
-            Scope::Server => self.objects(place, (name, S), kept, out),
+            Scope::Frontend => self.objects(place, name, F, kept, out),
+            Scope::Listener => self.objects(place, name, L, kept, out),
+            Scope::Backend => self.objects(place, name, B, kept, out),
+            Scope::Server => self.objects(place, name, S, kept, out),
             Scope::StickTable => self.tables(place, out),
             Scope::Resolver => self.resolvers(place, out),
         })
     }
 
     fn process(&self, out: &mut String) {
-        let info = ProcessInfo::gather((self.worker, &self.generation.program), self.here, false);
+        let info = ProcessInfo::gather(self.worker, &self.generation.program, self.here, false);
         let description = info.description().filter(|_| self.selection.descriptions);
         for metric in PROCESS {
             let name = format!("haproxy_process_{}", metric.name);
@@ -153,7 +154,8 @@ impl Output<'_> {
     fn objects(
         &self,
         place: ScrapePosition,
-        (scope, kinds): (&str, u8),
+        scope: &str,
+        kinds: u8,
         kept: &mut KeptLabels,
         out: &mut String,
     ) -> ScrapePosition {
@@ -179,13 +181,13 @@ impl Output<'_> {
             };
             place.object += 1;
             let Some(kind) = kind else { continue };
-            let object = Object::new(self.worker, &self.generation.program, (proxy, kind), false);
+            let object = Object::new(self.worker, &self.generation.program, proxy, kind, false);
             if self.selection.no_maint && object.is_in_maintenance() {
                 continue;
             }
             let descriptions = self.selection.descriptions;
             let labels = match kind {
-                Kind::Server(_) => kept.of((place.group, place.object), &object, descriptions),
+                Kind::Server(server) => kept.of(proxy.place_of(server), &object, descriptions),
                 Kind::Frontend | Kind::Backend | Kind::Listener(_) => None,
             };
             let samples = Samples { object: &object, column, name: &whole, labels, descriptions };

@@ -63,19 +63,19 @@ impl Samples<'_> {
     pub(super) fn write(&self, shape: Shape, out: &mut String) -> bool {
         match shape {
             Shape::Http if !self.object.is_http() => return false,
-            Shape::Number | Shape::Http => self.sample(out, None, &shown(&self.column.of(self.object))),
+            Shape::Number | Shape::Http => self.sample(out, None, &sample_value(&self.column.of(self.object))),
             Shape::Class(code) => {
                 if !self.object.is_http() {
                     return false;
                 }
-                self.sample(out, Some(("code", code)), &shown(&self.column.of(self.object)));
+                self.sample(out, Some(("code", code)), &sample_value(&self.column.of(self.object)));
             }
-            Shape::Seconds => self.sample(out, None, &Shown::Seconds(whole(&self.column.of(self.object)))),
+            Shape::Seconds => self.sample(out, None, &SampleValue::Seconds(whole(&self.column.of(self.object)))),
             Shape::Code(check) => {
                 if self.result(check).is_none() {
                     return false;
                 }
-                self.sample(out, None, &Shown::Count(whole(&self.column.of(self.object))));
+                self.sample(out, None, &SampleValue::Count(whole(&self.column.of(self.object))));
             }
             Shape::Duration(check) => {
                 let health = self.object.checks(check.checker());
@@ -83,7 +83,7 @@ impl Samples<'_> {
                 else {
                     return false;
                 };
-                self.sample(out, None, &Shown::Seconds(u64::try_from(last.took.as_millis()).unwrap_or(u64::MAX)));
+                self.sample(out, None, &SampleValue::Seconds(u64::try_from(last.took.as_millis()).unwrap_or(u64::MAX)));
             }
             Shape::Status => self.status(out),
             Shape::Result(check) => {
@@ -103,7 +103,7 @@ impl Samples<'_> {
             return false;
         }
         let module = self.column.field.name.split('_').next().unwrap_or_default();
-        self.labelled(out, Some(module), None, &shown(&value));
+        self.labelled(out, Some(module), None, &sample_value(&value));
         true
     }
 
@@ -155,15 +155,15 @@ impl Samples<'_> {
     }
 
     fn count(&self, out: &mut String, state: &str, count: u64) {
-        self.sample(out, Some(("state", state)), &Shown::Count(count));
+        self.sample(out, Some(("state", state)), &SampleValue::Count(count));
     }
 
-    fn sample(&self, out: &mut String, more: Option<(&str, &str)>, value: &Shown) {
+    fn sample(&self, out: &mut String, more: Option<(&str, &str)>, value: &SampleValue) {
         self.labelled(out, None, more, value);
     }
 
     /// Avoids formatting macros: most of the time of a scrape with many servers is spent here.
-    fn labelled(&self, out: &mut String, module: Option<&str>, more: Option<(&str, &str)>, value: &Shown) {
+    fn labelled(&self, out: &mut String, module: Option<&str>, more: Option<(&str, &str)>, value: &SampleValue) {
         if let (Some(labels), Kind::Server(_)) = (self.labels, self.object.kind) {
             out.push_str(self.name);
             out.push_str(labels);
@@ -200,7 +200,7 @@ pub(super) fn labels_of(object: &Object<'_>, descriptions: bool, out: &mut Strin
 }
 
 /// Writes the rest of a sample: more labels, and the value.
-fn end<'t>(out: &mut String, labels: impl Iterator<Item = (&'t str, &'t str)>, value: &Shown) {
+fn end<'t>(out: &mut String, labels: impl Iterator<Item = (&'t str, &'t str)>, value: &SampleValue) {
     for (label, text) in labels {
         out.push_str("\",");
         out.push_str(label);
@@ -231,31 +231,31 @@ fn state_of(status: &str) -> &'static str {
 /// Formats a value as the text format requires.
 pub(super) fn number(value: &Value) -> String {
     let mut text = String::new();
-    shown(value).push(&mut text);
+    sample_value(value).push(&mut text);
     text
 }
 
 /// A value to be formatted.
-enum Shown {
+enum SampleValue {
     Count(u64),
     /// Milliseconds, shown as seconds.
     Seconds(u64),
     Text(Cow<'static, str>),
 }
 
-fn shown(value: &Value) -> Shown {
+fn sample_value(value: &Value) -> SampleValue {
     match value {
-        Value::None | Value::Text(_) => Shown::Text("NaN".into()),
-        Value::U32(number) => Shown::Count(u64::from(*number)),
-        Value::U64(number) => Shown::Count(*number),
+        Value::None | Value::Text(_) => SampleValue::Text("NaN".into()),
+        Value::U32(number) => SampleValue::Count(u64::from(*number)),
+        Value::U64(number) => SampleValue::Count(*number),
         Value::S32(number) => {
-            u64::try_from(*number).map_or_else(|_| Shown::Text(number.to_string().into()), Shown::Count)
+            u64::try_from(*number).map_or_else(|_| SampleValue::Text(number.to_string().into()), SampleValue::Count)
         }
-        Value::Float(number) => Shown::Text(format!("{number:.6}").into()),
+        Value::Float(number) => SampleValue::Text(format!("{number:.6}").into()),
     }
 }
 
-impl Shown {
+impl SampleValue {
     fn push(&self, out: &mut String) {
         match self {
             Self::Count(number) => push_digits(out, *number),
@@ -335,7 +335,7 @@ mod tests {
         }
         for (milliseconds, wanted) in [(0, "0.000000"), (61_005, "61.005000"), (999, "0.999000"), (1_250, "1.250000")] {
             let mut text = String::new();
-            Shown::Seconds(milliseconds).push(&mut text);
+            SampleValue::Seconds(milliseconds).push(&mut text);
             assert_eq!(text, wanted);
         }
         let labels = [("a", "b \"c\"\\\nd"), ("e", "")];

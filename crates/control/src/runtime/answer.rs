@@ -13,7 +13,7 @@ use conn::transport::Transport;
 
 /// The peer has disconnected, or has read nothing until the timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gone;
+pub struct Disconnected;
 
 /// Maximum size of an answer that is kept in memory, in bytes.
 const MOST_KEPT: usize = 64 << 20;
@@ -72,10 +72,10 @@ impl Answer {
     /// whenever the time slice is used up.
     ///
     /// # Errors
-    /// [`Gone`].
-    pub async fn relieve(&mut self) -> Result<(), Gone> {
+    /// [`Disconnected`].
+    pub async fn relieve(&mut self) -> Result<(), Disconnected> {
         if self.stream.is_none() {
-            return if self.waiting.len() > MOST_KEPT { Err(Gone) } else { Ok(()) };
+            return if self.waiting.len() > MOST_KEPT { Err(Disconnected) } else { Ok(()) };
         }
         if self.waiting.len() >= self.piece {
             self.flush().await?;
@@ -89,8 +89,8 @@ impl Answer {
     /// Sends all buffered bytes.
     ///
     /// # Errors
-    /// [`Gone`].
-    pub async fn flush(&mut self) -> Result<(), Gone> {
+    /// [`Disconnected`].
+    pub async fn flush(&mut self) -> Result<(), Disconnected> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
         while self.sent < self.waiting.len() {
             let slices = [std::io::IoSlice::new(&self.waiting[self.sent..])];
@@ -100,7 +100,7 @@ impl Answer {
                     self.sent += count;
                     self.total += count as u64;
                 }
-                _ => return Err(Gone),
+                _ => return Err(Disconnected),
             }
         }
         self.waiting.clear();
@@ -118,24 +118,24 @@ impl Answer {
     /// Sends all buffered bytes, then these bytes with file descriptors.
     ///
     /// # Errors
-    /// [`Gone`].
-    pub async fn pass(&mut self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<(), Gone> {
+    /// [`Disconnected`].
+    pub async fn pass(&mut self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<(), Disconnected> {
         self.flush().await?;
-        let stream = self.stream.as_mut().ok_or(Gone)?;
+        let stream = self.stream.as_mut().ok_or(Disconnected)?;
         let write = std::future::poll_fn(|cx| stream.poll_send_descriptors(cx, bytes, descriptors));
         match within(self.patience, write).await {
             Some(Ok(count)) if count > 0 => self.push(&bytes[count..]),
-            _ => return Err(Gone),
+            _ => return Err(Disconnected),
         }
         self.flush().await
     }
 
     /// Reads input of the peer into `buffer`; 0 at the end.
-    pub(crate) async fn read(&mut self, buffer: &mut Buffer) -> Result<usize, Gone> {
-        let stream = self.stream.as_mut().ok_or(Gone)?;
+    pub(crate) async fn read(&mut self, buffer: &mut Buffer) -> Result<usize, Disconnected> {
+        let stream = self.stream.as_mut().ok_or(Disconnected)?;
         match within(self.patience, std::future::poll_fn(|cx| stream.poll_read(cx, buffer))).await {
             Some(Ok(count)) => Ok(count),
-            Some(Err(_)) | None => Err(Gone),
+            Some(Err(_)) | None => Err(Disconnected),
         }
     }
 
@@ -153,16 +153,16 @@ impl Answer {
     /// Waits for `time`, unless the connection fails first.
     ///
     /// # Errors
-    /// [`Gone`].
-    pub async fn pause(&mut self, time: Duration) -> Result<(), Gone> {
-        let stream = self.stream.as_mut().ok_or(Gone)?;
+    /// [`Disconnected`].
+    pub async fn pause(&mut self, time: Duration) -> Result<(), Disconnected> {
+        let stream = self.stream.as_mut().ok_or(Disconnected)?;
         let failed = std::future::poll_fn(|cx| match stream.poll_hangup(cx) {
             Poll::Ready(rt::net::Hangup::Error) => Poll::Ready(()),
             // A peer that only closed its sending side still reads the answer.
             Poll::Ready(rt::net::Hangup::PeerClosed) | Poll::Pending => Poll::Pending,
         });
         match within(time, failed).await {
-            Some(()) => Err(Gone),
+            Some(()) => Err(Disconnected),
             None => Ok(()),
         }
     }
@@ -171,13 +171,13 @@ impl Answer {
     /// sent input, which is discarded.
     ///
     /// # Errors
-    /// [`Gone`].
-    pub async fn watch(&mut self, mut ready: impl FnMut(&mut Context<'_>) -> Poll<()>) -> Result<bool, Gone> {
+    /// [`Disconnected`].
+    pub async fn watch(&mut self, mut ready: impl FnMut(&mut Context<'_>) -> Poll<()>) -> Result<bool, Disconnected> {
         self.flush().await?;
         if std::mem::take(&mut self.has_typed) {
             return Ok(false);
         }
-        let stream = self.stream.as_mut().ok_or(Gone)?;
+        let stream = self.stream.as_mut().ok_or(Disconnected)?;
         let is_ready = std::future::poll_fn(|cx| match ready(cx) {
             Poll::Ready(()) => Poll::Ready(true),
             Poll::Pending => stream.poll_readable(cx).map(|()| false),

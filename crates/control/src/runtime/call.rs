@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use config::spec::{RuntimeLevel, SeverityOutput};
 
 use super::Answer;
-use super::served::Served;
+use super::command_target::CommandTarget;
 
-pub use super::conversation::{Conversation, Hiding, Prompt};
+pub use super::conversation::{Anonymization, Conversation, Prompt};
 
 /// Severity of a message, as numbered by syslog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Severity {
     }
 }
 
-pub struct Call<'a, S: Served> {
+pub struct Call<'a, S: CommandTarget> {
     /// The state that the commands of its table work on.
     pub state: &'a S,
     /// The configuration that the whole call uses.
@@ -46,7 +46,7 @@ pub struct Call<'a, S: Served> {
     pub answer: &'a mut Answer,
 }
 
-impl<S: Served> Call<'_, S> {
+impl<S: CommandTarget> Call<'_, S> {
     /// Returns a word; empty if there is none.
     pub fn word(&self, at: usize) -> &str {
         self.words.get(at).map_or("", String::as_str)

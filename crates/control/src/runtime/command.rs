@@ -9,7 +9,7 @@ use super::Call;
 
 mod basic;
 
-pub use super::served::{Condition, Pending, Rest, Served, Typed};
+pub use super::command_target::{CommandTarget, Condition, Pending, ReceivedCommand, RemainingInput};
 
 /// The mode that a command requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum Mode {
 }
 
 /// The function of a command.
-pub enum Run<S: Served> {
+pub enum Run<S: CommandTarget> {
     /// Answers immediately; the answer's size is bounded.
     Now(fn(&mut Call<'_, S>)),
     /// Answers in pieces, or waits.
@@ -33,7 +33,7 @@ pub enum Run<S: Served> {
 }
 
 /// A command.
-pub struct Command<S: Served> {
+pub struct Command<S: CommandTarget> {
     /// Its name, one or more words.
     pub name: &'static str,
     /// Usage; empty if help does not show it.
@@ -47,7 +47,7 @@ pub struct Command<S: Served> {
     pub run: Run<S>,
 }
 
-impl<S: Served> Command<S> {
+impl<S: CommandTarget> Command<S> {
     /// Creates a command for any level and mode.
     pub const fn new(name: &'static str, usage: &'static str, doc: &'static str, run: Run<S>) -> Self {
         Self { name, usage, doc, level: RuntimeLevel::User, mode: Mode::Normal, run }
@@ -86,25 +86,25 @@ impl<S: Served> Command<S> {
 }
 
 /// The commands of a socket: tables, and the state that they work on.
-pub struct CommandSet<S: Served> {
+pub struct CommandSet<S: CommandTarget> {
     /// The state that the commands work on.
     pub state: Rc<S>,
     /// The tables, without [`basic()`], which every set has.
     pub tables: &'static [&'static [Command<S>]],
 }
 
-impl<S: Served> Clone for CommandSet<S> {
+impl<S: CommandTarget> Clone for CommandSet<S> {
     fn clone(&self) -> Self {
         Self { state: Rc::clone(&self.state), tables: self.tables }
     }
 }
 
 /// Returns the commands of the protocol itself.
-pub fn basic<S: Served>() -> &'static [Command<S>] {
+pub fn basic<S: CommandTarget>() -> &'static [Command<S>] {
     basic::Basic::<S>::TABLE
 }
 
-impl<S: Served> CommandSet<S> {
+impl<S: CommandTarget> CommandSet<S> {
     /// Finds the script's command with the longest name that `words` begin with, if it has more than `least` words.
     /// Returns its index.
     pub(super) fn find_scripted(&self, words: &[String], least: usize) -> Option<usize> {

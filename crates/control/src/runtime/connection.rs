@@ -6,8 +6,8 @@ use std::rc::Rc;
 use conn::handshake::Accepted;
 
 use super::call::{Call, Conversation, Prompt};
-use super::command::{Command, CommandSet, Mode, Rest, Run, Served};
-use super::{Answer, Gone, command, help, line, scripted};
+use super::command::{Command, CommandSet, CommandTarget, Mode, RemainingInput, Run};
+use super::{Answer, Disconnected, command, help, line, scripted};
 
 const LINE_TOO_LONG: &str = "The command line is too big for the buffer size. Please change 'tune.bufsize' in the \
                              configuration to use a bigger command.\n";
@@ -16,11 +16,11 @@ const PAYLOAD_TOO_LONG: &str = "The payload is too big. Please change 'tune.cli.
 const TOO_MANY_WORDS: &str = "Too many arguments. Commands must have at most 64 arguments.";
 
 /// Serves a connection until it closes.
-pub async fn serve<S: Served>(set: CommandSet<S>, accepted: Accepted, conversation: Conversation) {
+pub async fn serve<S: CommandTarget>(set: CommandSet<S>, accepted: Accepted, conversation: Conversation) {
     let Accepted { transport, input, .. } = accepted;
     let answer = Answer::new(transport, conversation.timeout, rt::buffer_size());
     let open = Open::begin(Rc::clone(&set.state));
-    let rest = Rest { typed: input.data().to_vec(), ended: false };
+    let rest = RemainingInput { typed: input.data().to_vec(), ended: false };
     drop(input);
     let mut connection = Connection { set, conversation, answer, rest };
     // After an error the peer is no longer connected.
@@ -31,33 +31,33 @@ pub async fn serve<S: Served>(set: CommandSet<S>, accepted: Accepted, conversati
 }
 
 /// Counts a connection as open until dropped.
-struct Open<S: Served>(Rc<S>);
+struct Open<S: CommandTarget>(Rc<S>);
 
-impl<S: Served> Open<S> {
+impl<S: CommandTarget> Open<S> {
     fn begin(state: Rc<S>) -> Self {
         state.begun();
         Self(state)
     }
 }
 
-impl<S: Served> Drop for Open<S> {
+impl<S: CommandTarget> Drop for Open<S> {
     fn drop(&mut self) {
         self.0.ended();
     }
 }
 
-struct Connection<S: Served> {
+struct Connection<S: CommandTarget> {
     set: CommandSet<S>,
     conversation: Conversation,
     answer: Answer,
-    rest: Rest,
+    rest: RemainingInput,
 }
 
 /// Commands that only change the connection's state.
 const SETTINGS: [&str; 6] = ["prompt", "expert-mode", "experimental-mode", "mcli-debug-mode", "operator", "user"];
 
 /// The result of a search in the input.
-enum Typed<T> {
+enum InputSearch<T> {
     Found(T),
     /// The input ended before.
     Ended,
@@ -65,17 +65,17 @@ enum Typed<T> {
     TooLong,
 }
 
-impl<S: Served> Connection<S> {
-    async fn converse(&mut self) -> Result<(), Gone> {
+impl<S: CommandTarget> Connection<S> {
+    async fn converse(&mut self) -> Result<(), Disconnected> {
         loop {
             self.prompt("> ");
             self.flush().await?;
             self.answer.patience = self.conversation.timeout;
             let found = self.until(rt::buffer_size(), |typed| memchr::memchr(b'\n', typed)).await?;
             let typed = match found {
-                Typed::Found(length) => self.take(length, length + 1),
-                Typed::Ended => return Ok(()),
-                Typed::TooLong => {
+                InputSearch::Found(length) => self.take(length, length + 1),
+                InputSearch::Ended => return Ok(()),
+                InputSearch::TooLong => {
                     self.answer.push(LINE_TOO_LONG);
                     return self.flush().await;
                 }
@@ -83,9 +83,9 @@ impl<S: Served> Connection<S> {
             match line::announces_payload(&typed) {
                 None => self.line(&typed, None).await?,
                 Some((typed, marker)) => match self.payload(marker).await? {
-                    Typed::Found(payload) => self.line(typed, Some((&payload, marker))).await?,
-                    Typed::Ended => return Ok(()),
-                    Typed::TooLong => {
+                    InputSearch::Found(payload) => self.line(typed, Some((&payload, marker))).await?,
+                    InputSearch::Ended => return Ok(()),
+                    InputSearch::TooLong => {
                         self.answer.push(PAYLOAD_TOO_LONG);
                         return self.flush().await;
                     }
@@ -98,14 +98,14 @@ impl<S: Served> Connection<S> {
     }
 
     /// Sends all buffered bytes and counts them.
-    async fn flush(&mut self) -> Result<(), Gone> {
+    async fn flush(&mut self) -> Result<(), Disconnected> {
         let flushed = self.answer.flush().await;
         self.set.state.sent(self.answer.take_sent());
         flushed
     }
 
     /// Reads the payload that a line announced.
-    async fn payload(&mut self, marker: &[u8]) -> Result<Typed<Vec<u8>>, Gone> {
+    async fn payload(&mut self, marker: &[u8]) -> Result<InputSearch<Vec<u8>>, Disconnected> {
         if line::payload_end(&self.rest.typed, marker).is_none() {
             self.prompt("+ ");
         }
@@ -113,23 +113,27 @@ impl<S: Served> Connection<S> {
         let most = self.set.state.max_payload().max(rt::buffer_size());
         let found = self.until(most, |typed| line::payload_end(typed, marker)).await?;
         Ok(match found {
-            Typed::Found((length, all)) => Typed::Found(self.take(length, all)),
-            Typed::Ended => Typed::Ended,
-            Typed::TooLong => Typed::TooLong,
+            InputSearch::Found((length, all)) => InputSearch::Found(self.take(length, all)),
+            InputSearch::Ended => InputSearch::Ended,
+            InputSearch::TooLong => InputSearch::TooLong,
         })
     }
 
     /// Reads until `find` succeeds on the input, which must be shorter than `most` bytes until then.
-    async fn until<T>(&mut self, most: usize, find: impl Fn(&[u8]) -> Option<T>) -> Result<Typed<T>, Gone> {
+    async fn until<T>(
+        &mut self,
+        most: usize,
+        find: impl Fn(&[u8]) -> Option<T>,
+    ) -> Result<InputSearch<T>, Disconnected> {
         loop {
             if let Some(found) = find(&self.rest.typed) {
-                return Ok(Typed::Found(found));
+                return Ok(InputSearch::Found(found));
             }
             if self.rest.typed.len() >= most {
-                return Ok(Typed::TooLong);
+                return Ok(InputSearch::TooLong);
             }
             if self.rest.ended {
-                return Ok(Typed::Ended);
+                return Ok(InputSearch::Ended);
             }
             self.flush().await?;
             let mut buffer = rt::buffer();
@@ -161,13 +165,13 @@ impl<S: Served> Connection<S> {
     }
 
     /// Executes every command of a line. The payload belongs to the last.
-    async fn line(&mut self, typed: &[u8], payload: Option<(&[u8], &[u8])>) -> Result<(), Gone> {
+    async fn line(&mut self, typed: &[u8], payload: Option<(&[u8], &[u8])>) -> Result<(), Disconnected> {
         let whole = self.set.state.takes_whole(typed);
         let commands = if whole { vec![typed] } else { line::commands(typed) };
         let last = commands.len().saturating_sub(1);
         for (at, command) in commands.into_iter().enumerate() {
             let payload = payload.filter(|_| at == last);
-            let typed = command::Typed { command, payload };
+            let typed = command::ReceivedCommand { command, payload };
             let said = self.answer.waiting().len();
             let routed = match self.set.state.route(typed, &mut self.conversation, &mut self.answer, &mut self.rest) {
                 Some(answered) => answered.await.map(|()| true)?,
@@ -213,7 +217,11 @@ impl<S: Served> Connection<S> {
 
 /// Executes a command of the process itself, with all rights, on a worker. `None`: it would have to wait, or its answer
 /// is too long.
-pub(super) fn execute<S: Served>(set: &CommandSet<S>, words: &[String], payload: Option<&[u8]>) -> Option<Vec<u8>> {
+pub(super) fn execute<S: CommandTarget>(
+    set: &CommandSet<S>,
+    words: &[String],
+    payload: Option<&[u8]>,
+) -> Option<Vec<u8>> {
     let mut conversation = Conversation::begin(config::spec::RuntimeLevel::Admin, std::time::Duration::ZERO);
     conversation.expert = true;
     let (generation, mut answer) = (set.state.generation(), Answer::kept());
@@ -237,7 +245,7 @@ pub(super) fn execute<S: Served>(set: &CommandSet<S>, words: &[String], payload:
 }
 
 /// Finds the command, checks permissions, and calls it.
-async fn dispatch<S: Served>(set: &CommandSet<S>, call: &mut Call<'_, S>) -> Result<(), Gone> {
+async fn dispatch<S: CommandTarget>(set: &CommandSet<S>, call: &mut Call<'_, S>) -> Result<(), Disconnected> {
     if call.words.is_empty() {
         return Ok(());
     }
@@ -271,7 +279,7 @@ async fn dispatch<S: Served>(set: &CommandSet<S>, call: &mut Call<'_, S>) -> Res
     }
 }
 
-fn missing_mode<S: Served>(row: &Command<S>, conversation: &Conversation) -> Option<&'static str> {
+fn missing_mode<S: CommandTarget>(row: &Command<S>, conversation: &Conversation) -> Option<&'static str> {
     match row.mode {
         Mode::Expert if !conversation.expert => Some("This command is restricted to expert mode only."),
         Mode::Experimental if !conversation.experimental => {

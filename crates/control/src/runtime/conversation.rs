@@ -40,10 +40,10 @@ pub struct Conversation {
     /// `set timeout cli`: inactivity timeout.
     pub timeout: Duration,
     /// The process that answers commands without a prefix, if it is not this one; see
-    /// [`Served::route`](super::served::Served::route).
+    /// [`Served::route`](super::command_target::CommandTarget::route).
     pub target: Option<u32>,
     /// `set anon on`: the key for hashes of names and addresses.
-    pub anonymous: Hiding,
+    pub anonymous: Anonymization,
     /// The connection closes after the answer.
     pub leaving: bool,
 }
@@ -62,7 +62,7 @@ impl Conversation {
             debug: false,
             timeout,
             target: None,
-            anonymous: Hiding(None),
+            anonymous: Anonymization(None),
             leaving: false,
         }
     }
@@ -70,9 +70,9 @@ impl Conversation {
 
 /// Anonymization: names and addresses are shown unchanged, or as hashes with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Hiding(pub Option<u32>);
+pub struct Anonymization(pub Option<u32>);
 
-impl Hiding {
+impl Anonymization {
     /// Returns a name as it is to be shown.
     pub fn name(self, name: &str) -> Cow<'_, str> {
         self.0.map_or(Cow::Borrowed(name), |key| anonymous::hash(name, key).into())

@@ -1,7 +1,7 @@
 //! `help`, and suggestions for an unknown command. Must never show a command that cannot be called.
 
 use super::call::{Call, Conversation};
-use super::command::{Command, CommandSet, Mode, Served};
+use super::command::{Command, CommandSet, CommandTarget, Mode};
 
 /// Maximum number of suggestions after an unknown command, without those of the protocol.
 const SUGGESTIONS: usize = 5;
@@ -16,17 +16,17 @@ const ALWAYS: [&str; 3] = ["help", "prompt", "quit"];
 const WIDTH: usize = 40;
 
 /// Never called: the connection answers `help` because it has the set. The row makes help show it.
-pub(super) fn help<S: Served>(_: &mut Call<'_, S>) {}
+pub(super) fn help<S: CommandTarget>(_: &mut Call<'_, S>) {}
 
 /// Returns the answer to `help <words>`.
-pub(super) fn matching<S: Served>(set: &CommandSet<S>, words: &[String], conversation: &Conversation) -> String {
+pub(super) fn matching<S: CommandTarget>(set: &CommandSet<S>, words: &[String], conversation: &Conversation) -> String {
     let mut text = "The following commands are valid at this level:\n".to_owned();
     list(set, words, conversation, &mut text);
     text
 }
 
 /// Returns the answer to an unknown command.
-pub(super) fn unknown<S: Served>(set: &CommandSet<S>, words: &[String], conversation: &Conversation) -> String {
+pub(super) fn unknown<S: CommandTarget>(set: &CommandSet<S>, words: &[String], conversation: &Conversation) -> String {
     let first = words.first().map_or("", String::as_str);
     let mut text = format!("Unknown command: '{first}', but maybe one of the following ones is a better match:\n");
     list(set, words, conversation, &mut text);
@@ -47,7 +47,7 @@ impl Row<'_> {
     }
 }
 
-fn list<S: Served>(set: &CommandSet<S>, words: &[String], conversation: &Conversation, text: &mut String) {
+fn list<S: CommandTarget>(set: &CommandSet<S>, words: &[String], conversation: &Conversation, text: &mut String) {
     let scripted = set.state.scripted();
     let shown = set.commands().filter(|row| is_shown(row, conversation));
     let shown = shown.map(|row| Row { name: row.name, usage: row.usage, doc: Some(row.doc) });
@@ -64,7 +64,7 @@ fn list<S: Served>(set: &CommandSet<S>, words: &[String], conversation: &Convers
     }
 }
 
-fn is_shown<S: Served>(row: &Command<S>, conversation: &Conversation) -> bool {
+fn is_shown<S: CommandTarget>(row: &Command<S>, conversation: &Conversation) -> bool {
     let allowed = match row.mode {
         Mode::Normal => true,
         Mode::Expert => conversation.expert,

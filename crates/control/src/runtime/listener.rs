@@ -6,22 +6,22 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use conn::handshake::{self, Entrance};
+use conn::handshake::{self, LowerLayers};
 use rt::net::{Listener, ListeningSocket};
 
 use super::call::Conversation;
-use super::command::{CommandSet, Served};
+use super::command::{CommandSet, CommandTarget};
 use super::connection;
 
 /// The open connections of all sockets.
 #[derive(Debug)]
-pub struct Crowd {
+pub struct OpenConnections {
     most: u32,
     open: Cell<u32>,
     waiting: RefCell<Vec<Waker>>,
 }
 
-impl Crowd {
+impl OpenConnections {
     /// Creates an empty set with a limit.
     pub fn new(most: u32) -> Rc<Self> {
         Rc::new(Self { most, open: Cell::new(0), waiting: RefCell::default() })
@@ -34,7 +34,7 @@ impl Crowd {
 }
 
 /// A slot of an open connection; dropping it wakes the listeners that wait for one.
-struct ConnectionSlot(Rc<Crowd>);
+struct ConnectionSlot(Rc<OpenConnections>);
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
@@ -47,11 +47,12 @@ impl Drop for ConnectionSlot {
 
 /// Accepts connections until `stopping` returns true; the caller wakes the task at that time. A connection that fails
 /// its handshake (`entrance`) is closed.
-pub async fn accept<S: Served>(
+pub async fn accept<S: CommandTarget>(
     set: CommandSet<S>,
-    (socket, entrance): (Arc<ListeningSocket>, Entrance),
+    socket: Arc<ListeningSocket>,
+    entrance: LowerLayers,
     first: Conversation,
-    crowd: Rc<Crowd>,
+    crowd: Rc<OpenConnections>,
     stopping: impl Fn() -> bool,
 ) {
     let Ok(mut listener) = Listener::new(socket) else { return };

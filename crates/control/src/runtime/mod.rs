@@ -8,6 +8,7 @@
 mod answer;
 pub mod call;
 pub mod command;
+mod command_target;
 mod connection;
 mod conversation;
 mod help;
@@ -15,11 +16,10 @@ pub mod line;
 mod listener;
 pub mod process;
 mod scripted;
-mod served;
 
-pub use answer::{Answer, Gone};
+pub use answer::{Answer, Disconnected};
 pub use call::{Call, Conversation, Prompt};
-pub use command::{Command, CommandSet, Mode, Pending, Rest, Run, Served, Typed};
+pub use command::{Command, CommandSet, CommandTarget, Mode, Pending, ReceivedCommand, RemainingInput, Run};
 pub use connection::serve;
-pub use listener::{Crowd, accept};
+pub use listener::{OpenConnections, accept};
 pub use process::Opened;

@@ -3,15 +3,19 @@
 use std::task::Poll;
 
 use super::call::{Call, Prompt};
-use super::command::{CommandSet, Served};
-use super::{Answer, Gone};
+use super::command::{CommandSet, CommandTarget};
+use super::{Answer, Disconnected};
 
 /// Maximum bytes of input waiting for the script.
 const MOST_INPUT: usize = 64 * 1024;
 
 /// Runs the command at that index until it ends. Its input is the payload of the call; on a connection with a single
 /// command also the input that follows.
-pub(super) async fn run<S: Served>(set: &CommandSet<S>, place: usize, call: &mut Call<'_, S>) -> Result<(), Gone> {
+pub(super) async fn run<S: CommandTarget>(
+    set: &CommandSet<S>,
+    place: usize,
+    call: &mut Call<'_, S>,
+) -> Result<(), Disconnected> {
     let Some(mut service) = set.state.begin_scripted(place, call.words) else { return Ok(()) };
     let mut input = call.payload.unwrap_or_default().to_vec();
     let mut ended = call.conversation.prompt != Prompt::Single;
@@ -48,7 +52,7 @@ pub(super) async fn run<S: Served>(set: &CommandSet<S>, place: usize, call: &mut
     }
 }
 
-async fn push(answer: &mut Answer, output: &[u8]) -> Result<(), Gone> {
+async fn push(answer: &mut Answer, output: &[u8]) -> Result<(), Disconnected> {
     answer.push(output);
     answer.flush().await
 }

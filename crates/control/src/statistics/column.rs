@@ -6,12 +6,12 @@ use crate::field::{Field, Value};
 
 /// The objects that have a column, by mode.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Where {
+pub(crate) struct ColumnObjects {
     pub(crate) http: u8,
     pub(crate) tcp: u8,
 }
 
-impl Where {
+impl ColumnObjects {
     pub(crate) const fn both(kinds: u8) -> Self {
         Self { http: kinds, tcp: kinds }
     }
@@ -28,7 +28,7 @@ impl Where {
 
 pub(crate) struct Column {
     pub(crate) field: Field,
-    pub(crate) at: Where,
+    pub(crate) at: ColumnObjects,
     pub(crate) value: fn(&Object<'_>) -> Value,
 }
 
@@ -36,7 +36,7 @@ pub(crate) const fn column(
     name: &'static str,
     tags: &'static str,
     doc: &'static str,
-    at: Where,
+    at: ColumnObjects,
     value: fn(&Object<'_>) -> Value,
 ) -> Column {
     Column { field: Field { name, tags, doc }, at, value }

@@ -3,110 +3,126 @@
 
 use live::counters::ProtocolCounter;
 
-use super::column::{Column, Where, column};
+use super::column::{Column, ColumnObjects, column};
 use super::object::{B, F, L, S};
 use crate::field::Value;
 
 /// Columns 119 to 144. A lone `-` precedes them in the CSV form.
 pub(crate) const COLUMNS: &[Column] = &[
-    column("h2_headers_rcvd", "MCPV", "Total number of received HEADERS frames", Where::both(F | B), |o| {
+    column("h2_headers_rcvd", "MCPV", "Total number of received HEADERS frames", ColumnObjects::both(F | B), |o| {
         o.http2(|t| &t.headers_received)
     }),
-    column("h2_data_rcvd", "MCPV", "Total number of received DATA frames", Where::both(F | B), |o| {
+    column("h2_data_rcvd", "MCPV", "Total number of received DATA frames", ColumnObjects::both(F | B), |o| {
         o.http2(|t| &t.data_received)
     }),
-    column("h2_settings_rcvd", "MCPV", "Total number of received SETTINGS frames", Where::both(F | B), |o| {
+    column("h2_settings_rcvd", "MCPV", "Total number of received SETTINGS frames", ColumnObjects::both(F | B), |o| {
         o.http2(|t| &t.settings_received)
     }),
-    column("h2_rst_stream_rcvd", "MCPV", "Total number of received RST_STREAM frames", Where::both(F | B), |o| {
-        o.http2(|t| &t.resets_received)
-    }),
-    column("h2_goaway_rcvd", "MCPV", "Total number of received GOAWAY frames", Where::both(F | B), |o| {
+    column(
+        "h2_rst_stream_rcvd",
+        "MCPV",
+        "Total number of received RST_STREAM frames",
+        ColumnObjects::both(F | B),
+        |o| o.http2(|t| &t.resets_received),
+    ),
+    column("h2_goaway_rcvd", "MCPV", "Total number of received GOAWAY frames", ColumnObjects::both(F | B), |o| {
         o.http2(|t| &t.departures_received)
     }),
     column(
         "h2_detected_conn_protocol_errors",
         "MCPV",
         "Total number of connection protocol errors",
-        Where::both(F | B),
+        ColumnObjects::both(F | B),
         |o| o.http2(|t| &t.connection_errors),
     ),
     column(
         "h2_detected_strm_protocol_errors",
         "MCPV",
         "Total number of stream protocol errors",
-        Where::both(F | B),
+        ColumnObjects::both(F | B),
         |o| o.http2(|t| &t.stream_errors),
     ),
     column(
         "h2_rst_stream_resp",
         "MCPV",
         "Total number of RST_STREAM sent on detected error",
-        Where::both(F | B),
+        ColumnObjects::both(F | B),
         |o| o.http2(|t| &t.resets_sent),
     ),
-    column("h2_goaway_resp", "MCPV", "Total number of GOAWAY sent on detected error", Where::both(F | B), |o| {
-        o.http2(|t| &t.departures_sent)
-    }),
-    column("h2_open_connections", "MGPV", "Count of currently open connections", Where::both(F | B), |o| {
+    column(
+        "h2_goaway_resp",
+        "MCPV",
+        "Total number of GOAWAY sent on detected error",
+        ColumnObjects::both(F | B),
+        |o| o.http2(|t| &t.departures_sent),
+    ),
+    column("h2_open_connections", "MGPV", "Count of currently open connections", ColumnObjects::both(F | B), |o| {
         o.http2(|t| &t.open_connections)
     }),
-    column("h2_backend_open_streams", "MGPV", "Count of currently open streams", Where::both(F | B), |o| {
+    column("h2_backend_open_streams", "MGPV", "Count of currently open streams", ColumnObjects::both(F | B), |o| {
         o.http2(|t| &t.open_streams)
     }),
-    column("h2_total_connections", "MCPV", "Total number of connections", Where::both(F | B), |o| {
+    column("h2_total_connections", "MCPV", "Total number of connections", ColumnObjects::both(F | B), |o| {
         o.http2(|t| &t.connections)
     }),
-    column("h2_backend_total_streams", "MCPV", "Total number of streams", Where::both(F | B), |o| {
+    column("h2_backend_total_streams", "MCPV", "Total number of streams", ColumnObjects::both(F | B), |o| {
         o.http2(|t| &t.streams)
     }),
-    column("ssl_sess", "MCPV", "Total number of ssl sessions established", Where::both(F | L | S | B), |o| {
+    column("ssl_sess", "MCPV", "Total number of ssl sessions established", ColumnObjects::both(F | L | S | B), |o| {
         o.count(|t| &t.tls_sessions)
     }),
-    column("ssl_reused_sess", "MCPV", "Total number of ssl sessions reused", Where::both(F | L | S | B), |o| {
+    column("ssl_reused_sess", "MCPV", "Total number of ssl sessions reused", ColumnObjects::both(F | L | S | B), |o| {
         o.count(|t| &t.tls_resumed)
     }),
-    column("ssl_failed_handshake", "MCPV", "Total number of failed handshake", Where::both(F | L | S | B), |o| {
-        o.count(|t| &t.tls_failed)
-    }),
-    column("ssl_ocsp_staple", "MCPV", "Total number of stapled OCSP responses", Where::both(F | L | S | B), |_| {
-        Value::U64(0)
-    }),
+    column(
+        "ssl_failed_handshake",
+        "MCPV",
+        "Total number of failed handshake",
+        ColumnObjects::both(F | L | S | B),
+        |o| o.count(|t| &t.tls_failed),
+    ),
+    column(
+        "ssl_ocsp_staple",
+        "MCPV",
+        "Total number of stapled OCSP responses",
+        ColumnObjects::both(F | L | S | B),
+        |_| Value::U64(0),
+    ),
     column(
         "ssl_failed_ocsp_staple",
         "MCPV",
         "Total number of failed OCSP stapling (expired or error)",
-        Where::both(F | L | S | B),
+        ColumnObjects::both(F | L | S | B),
         |_| Value::U64(0),
     ),
-    column("h1_open_connections", "MGPV", "Count of currently open connections", Where::both(F | B), |o| {
+    column("h1_open_connections", "MGPV", "Count of currently open connections", ColumnObjects::both(F | B), |o| {
         o.open_links()
     }),
-    column("h1_open_streams", "MGPV", "Count of currently open streams", Where::both(F | B), |_| Value::U64(0)),
-    column("h1_total_connections", "MCPV", "Total number of connections", Where::both(F | B), |o| {
+    column("h1_open_streams", "MGPV", "Count of currently open streams", ColumnObjects::both(F | B), |_| Value::U64(0)),
+    column("h1_total_connections", "MCPV", "Total number of connections", ColumnObjects::both(F | B), |o| {
         o.protocol_count(ProtocolCounter::Connections)
     }),
-    column("h1_total_streams", "MCPV", "Total number of streams", Where::both(F | B), |o| {
+    column("h1_total_streams", "MCPV", "Total number of streams", ColumnObjects::both(F | B), |o| {
         o.protocol_count(ProtocolCounter::Streams)
     }),
-    column("h1_bytes_in", "MCPV", "Total number of bytes received", Where::both(F | B), |o| {
+    column("h1_bytes_in", "MCPV", "Total number of bytes received", ColumnObjects::both(F | B), |o| {
         o.protocol_count(ProtocolCounter::Received)
     }),
-    column("h1_bytes_out", "MCPV", "Total number of bytes send", Where::both(F | B), |o| {
+    column("h1_bytes_out", "MCPV", "Total number of bytes send", ColumnObjects::both(F | B), |o| {
         o.protocol_count(ProtocolCounter::Sent)
     }),
     column(
         "h1_spliced_bytes_in",
         "MCPV",
         "Total number of bytes received using kernel splicing",
-        Where::both(F | B),
+        ColumnObjects::both(F | B),
         |o| o.protocol_count(ProtocolCounter::SplicedIn),
     ),
     column(
         "h1_spliced_bytes_out",
         "MCPV",
         "Total number of bytes sendusing kernel splicing",
-        Where::both(F | B),
+        ColumnObjects::both(F | B),
         |o| o.protocol_count(ProtocolCounter::SplicedOut),
     ),
 ];

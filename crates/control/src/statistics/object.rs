@@ -80,7 +80,8 @@ impl<'a> Object<'a> {
     pub(crate) fn new(
         worker: &'a Worker,
         program: &'a Program,
-        (proxy, kind): (&'a Proxy, Kind<'a>),
+        proxy: &'a Proxy,
+        kind: Kind<'a>,
         counts_servers: bool,
     ) -> Self {
         let index = proxy.index;
@@ -314,7 +315,7 @@ impl<'a> Object<'a> {
     /// Returns the servers of its proxy as objects.
     pub(crate) fn servers_of_backend(&self) -> impl Iterator<Item = Object<'a>> {
         let (worker, program, proxy) = (self.worker, self.program, self.proxy);
-        self.servers().map(move |server| Object::new(worker, program, (proxy, Kind::Server(server)), false))
+        self.servers().map(move |server| Object::new(worker, program, proxy, Kind::Server(server), false))
     }
 
     /// Returns a value of a server's health check; nothing without one.
@@ -365,7 +366,7 @@ impl<'a> Object<'a> {
 
     pub(super) fn leader(&self, server: &Server) -> Option<String> {
         let (program, leader) = (self.program, server.tracking.leader?);
-        Some(format!("{}/{}", program.proxies.get(leader.0)?.name, program.server_at(leader)?.name))
+        Some(format!("{}/{}", program.proxies.get(leader.proxy)?.name, program.server_at(leader)?.name))
     }
 
     /// Returns how often a server, or all servers of a backend, went down.

@@ -117,7 +117,7 @@ impl Totals {
 impl<'a> ProcessInfo<'a> {
     /// Gathers the values. `here`: tasks and bytes of buffers, by worker ([`look`]). `fractions`: rates and times have
     /// fractions.
-    pub(crate) fn gather((worker, program): (&'a Worker, &'a Program), here: &[(u64, u64)], fractions: bool) -> Self {
+    pub(crate) fn gather(worker: &'a Worker, program: &'a Program, here: &[(u64, u64)], fractions: bool) -> Self {
         let shared = &worker.process;
         let binds = program
             .proxies

@@ -11,7 +11,7 @@ use policy::program::AcmeSection;
 use tls::account::{AccountKey, Sender};
 use wire::acme::{self, Directory, Problem};
 
-use super::say;
+use super::log_message;
 use crate::http_client::{self, Request};
 use crate::worker::Worker;
 
@@ -166,7 +166,7 @@ async fn pause(
     };
     let Some(wait) = wait.filter(|wait| repetition < REPETITIONS && *wait <= LONGEST_WAIT) else { return Err(reason) };
     let text = format!("{reason}, retrying in {}s ({}/{REPETITIONS} retries)...", wait.as_secs(), repetition + 1);
-    say(worker, LogLevel::Notice, name, &text);
+    log_message(worker, LogLevel::Notice, name, &text);
     rt::sleep(wait).await;
     Ok(repetition + 1)
 }

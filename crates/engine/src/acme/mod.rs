@@ -29,7 +29,7 @@ pub fn start(worker: &Rc<Worker>) {
 }
 
 /// Logs a message in the process log, in HAProxy's form.
-fn say(worker: &Worker, level: LogLevel, name: &str, text: &str) {
+fn log_message(worker: &Worker, level: LogLevel, name: &str, text: &str) {
     worker.logger.message(None, level, &format!("acme: {name}: {text}"));
 }
 
@@ -74,13 +74,13 @@ fn begin(worker: &Rc<Worker>, own: &AcmeCertificate) {
     let (worker, own) = (Rc::clone(worker), own.clone());
     worker.process.upkeep.acme.begin(&own.name);
     rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
-        say(&worker, LogLevel::Notice, &own.name, "Starting update of the certificate.");
+        log_message(&worker, LogLevel::Notice, &own.name, "Starting update of the certificate.");
         let outcome = order::obtain(&worker, &own).await;
         match &outcome {
-            Ok(()) => say(&worker, LogLevel::Notice, &own.name, "Successful update of the certificate."),
+            Ok(()) => log_message(&worker, LogLevel::Notice, &own.name, "Successful update of the certificate."),
             Err(why) => {
                 let text = format!("{why} Aborting.");
-                say(&worker, LogLevel::Notice, &own.name, &text);
+                log_message(&worker, LogLevel::Notice, &own.name, &text);
                 worker.process.host.say(Severity::Warning, &format!("acme: {}: {text}", own.name));
             }
         }

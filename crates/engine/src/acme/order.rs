@@ -90,7 +90,7 @@ async fn prove(
         let (true, Some(challenge)) = (is_own, challenge) else {
             return Err(format!("the server offers no {kind} for '{}'", found.identifier));
         };
-        proofs.offer(&found.identifier, challenge, (dialogue.key(), &answer.body))?;
+        proofs.offer(&found.identifier, challenge, dialogue.key(), &answer.body)?;
         open.push((url, challenge.url.clone(), found.identifier.clone()));
     }
     let names: Vec<Box<str>> = open.iter().map(|(_, _, name)| name.as_str().into()).collect();
@@ -178,7 +178,7 @@ fn install(worker: &Rc<Worker>, own: &AcmeCertificate, text: &[u8]) -> Result<()
 async fn keep(worker: &Rc<Worker>, own: &AcmeCertificate, text: Vec<u8>) -> Result<(), Reason> {
     let (Some(kept), Some(folder)) = (&own.kept, worker.process.upkeep.acme.folder()) else { return Ok(()) };
     let (file, folder) = (kept.file.to_string(), Arc::clone(folder));
-    let written = worker.process.helpers.run(move || folder.write(&file, &text, (None, None))).await;
+    let written = worker.process.helpers.run(move || folder.write(&file, &text, rt::FileOwner::default())).await;
     let written = written.ok_or("no thread to write the certificate")?;
     written.map_err(|error| format!("the certificate is used, but cannot be written: {error}"))
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use config::spec::LogLevel;
-use expression::pattern::{ListName, Which};
+use expression::pattern::{EntrySelector, ListName};
 use expression::sample::Sink;
 use policy::program::{AcmeCertificate, AcmeSection, Challenge, PROVISIONING_RING};
 use tls::account::{AccountKey, base64url, sha256};
@@ -14,7 +14,7 @@ use tls::issue::proof;
 use wire::dns::Name;
 
 use super::dialogue::Reason;
-use super::say;
+use super::log_message;
 use crate::certificates::offer_proof;
 use crate::resolve::texts;
 use crate::service::events;
@@ -56,7 +56,8 @@ impl<'a> Proofs<'a> {
         &mut self,
         name: &str,
         challenge: &wire::acme::Challenge,
-        (key, authorized): (&AccountKey, &[u8]),
+        key: &AccountKey,
+        authorized: &[u8],
     ) -> Result<(), Reason> {
         let (token, thumbprint) = (challenge.token.as_str(), key.thumbprint());
         let authorization = format!("{token}.{thumbprint}");
@@ -108,7 +109,7 @@ impl<'a> Proofs<'a> {
             false => String::new(),
         };
         let text = format!("{kind} requires to set the \"{place}\" TXT record to \"{record}\"{command}");
-        say(self.worker, LogLevel::Notice, &self.own.name, &text);
+        log_message(self.worker, LogLevel::Notice, &self.own.name, &text);
     }
 
     /// Sends the record to programs that set DNS records (configuration manual, "provider-name", "acme-vars").
@@ -158,7 +159,9 @@ impl Drop for Proofs<'_> {
             match self.challenge() {
                 Challenge::Http01 => {
                     if let Some(map) = &self.section.map {
-                        self.with_map(map, |change| change.remove(Which::Key(offered.as_bytes()), &mut Vec::new()));
+                        self.with_map(map, |change| {
+                            change.remove(EntrySelector::Key(offered.as_bytes()), &mut Vec::new())
+                        });
                     }
                 }
                 Challenge::OwnHttp01 => self.worker.process.upkeep.acme.remove_token(offered),
@@ -192,7 +195,7 @@ pub(super) async fn ready(
     }
     if section.ready.delay {
         let text = format!("{}: waiting {}s", challenge.name(), section.dns_delay.as_secs());
-        say(proofs.worker, LogLevel::Notice, &own.name, &text);
+        log_message(proofs.worker, LogLevel::Notice, &own.name, &text);
         rt::sleep(section.dns_delay).await;
     }
     if section.ready.dns {

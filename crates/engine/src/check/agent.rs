@@ -16,8 +16,8 @@ use policy::check::{AgentAnswer, AgentCheck, Word};
 use policy::program::{Proxy, Server, ServerAddress};
 use rt::net::Address;
 
+use super::messages;
 use super::running::Waited;
-use super::words;
 use crate::service::{transitions, weight};
 use crate::worker::Worker;
 
@@ -36,7 +36,7 @@ pub(super) fn start(worker: &Rc<Worker>) {
             }
             // Spreads the first checks over the interval.
             let offset = agent.interval.mul_f64(place as f64 / asked.len() as f64);
-            let (worker, place) = (Rc::clone(worker), (proxy.index, server.index));
+            let (worker, place) = (Rc::clone(worker), proxy.place_of(server));
             rt::spawn(rt::Class::Background, rt::NO_TAG, watch(worker, place, 0, offset));
         }
     }
@@ -51,18 +51,18 @@ pub(super) fn add(worker: &Rc<Worker>, place: ServerPlace, occupant: u32) {
 /// Runs agent checks of a server until the process stops, the server is removed, or another one (`occupant`) has its slot.
 async fn watch(worker: Rc<Worker>, place: ServerPlace, occupant: u32, offset: Duration) {
     rt::sleep(offset).await;
-    let state = &worker.process.live.proxies[place.0];
-    while !worker.process.is_stopping() && state.health(place.1, Checker::Agent).is_some() {
+    let state = &worker.process.live.proxies[place.proxy];
+    while !worker.process.is_stopping() && state.health(place.server, Checker::Agent).is_some() {
         let Some(next) = ask_once(&worker, place, occupant).await else { return };
         rt::sleep_until(next).await;
     }
 }
 
 /// Runs one check with the current configuration. Returns the time of the next; `None`: the server no longer has an agent check.
-async fn ask_once(worker: &Worker, (proxy, server): ServerPlace, occupant: u32) -> Option<Moment> {
+async fn ask_once(worker: &Worker, place: ServerPlace, occupant: u32) -> Option<Moment> {
     let generation = worker.generation();
-    let proxy = generation.proxy(proxy);
-    let server = proxy.server(server)?;
+    let proxy = generation.proxy(place.proxy);
+    let server = proxy.server(place.server)?;
     let agent = server.agent.as_ref()?;
     let begun = rt::now();
     let is_same = || worker.process.live.proxies[proxy.index].occupant(server.index) == occupant;
@@ -175,7 +175,7 @@ impl<'a> Question<'a> {
             let rest = [IoSlice::new(&sent[at..])];
             match self.within(|cx| stream.poll_write_slices(cx, &rest, false)).await {
                 Waited::Done(Ok(written)) => at += written,
-                Waited::Done(Err(error)) => return Err((CheckStatus::SocketError, words::of_system(&error))),
+                Waited::Done(Err(error)) => return Err((CheckStatus::SocketError, messages::of_system(&error))),
                 Waited::Expired => return Err((CheckStatus::L7Timeout, String::new())),
             }
         }
@@ -194,7 +194,7 @@ impl<'a> Question<'a> {
         let Some(route) = route else {
             return Err((CheckStatus::L4Connection, "no way to the server".to_owned()));
         };
-        let failed = |error: &std::io::Error| (CheckStatus::L4Connection, words::of_system(error));
+        let failed = |error: &std::io::Error| (CheckStatus::L4Connection, messages::of_system(error));
         let mut connecting = transport::connect(&destination, &route.options).map_err(|error| failed(&error))?;
         match self.within(|cx| Pin::new(&mut connecting).poll(cx)).await {
             Waited::Done(Ok(stream)) => Ok(stream),
@@ -222,7 +222,7 @@ impl<'a> Question<'a> {
                     return Err((CheckStatus::Checked, "Ignoring incomplete line from agent".to_owned()));
                 }
                 Waited::Done(Ok(_)) => {}
-                Waited::Done(Err(error)) => return Err((CheckStatus::SocketError, words::of_system(&error))),
+                Waited::Done(Err(error)) => return Err((CheckStatus::SocketError, messages::of_system(&error))),
                 Waited::Expired => return Err((CheckStatus::L7Timeout, String::new())),
             }
         }

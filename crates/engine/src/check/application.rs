@@ -13,8 +13,8 @@ use policy::program::MuxProtocol;
 use wire::h1::{self, Parse, Scan};
 use wire::http::{Framing, Head, Method};
 
+use super::messages;
 use super::running::{Outcome, RunningCheck, Waited};
-use super::words;
 use crate::fcgi_request;
 
 impl RunningCheck<'_> {
@@ -53,7 +53,7 @@ impl RunningCheck<'_> {
             _ => false,
         };
         if !is_written {
-            return Err(Outcome::new(CheckStatus::SocketError, words::at_send(self, comment)));
+            return Err(Outcome::new(CheckStatus::SocketError, messages::at_send(self, comment)));
         }
         let sent = self.within(|cx| Upstream::Fcgi(&mut application).poll_send(cx, &mut out)).await;
         self.connection.application = Some(application);
@@ -66,7 +66,7 @@ impl RunningCheck<'_> {
             return true;
         }
         let method = if self.answer.asked_head { Method::Head } else { Method::Get };
-        let fits = wire::fcgi::settle(head, method);
+        let fits = wire::fcgi::apply_cgi_fields(head, method);
         // The payload is delivered unframed, up to its end.
         if head.framing == Framing::Chunked {
             head.framing = Framing::UntilClose;

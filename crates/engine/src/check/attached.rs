@@ -8,7 +8,7 @@ use policy::check::Connect;
 
 use super::running::{Outcome, RunningCheck, Waited};
 use crate::worker::attachments::Kind;
-use crate::worker::waiting::Waiting;
+use crate::worker::connection_waiter::Waiting;
 
 impl RunningCheck<'_> {
     /// Attaches the check to a connection that the server has opened.

@@ -28,12 +28,13 @@ const NONE: &str = "NOT_USED";
 /// Runs the program for a server; it has to exit within `bound`.
 pub(super) async fn check(
     worker: &Worker,
-    (proxy, server): (&Proxy, &Server),
+    proxy: &Proxy,
+    server: &Server,
     external: &External,
     bound: Duration,
 ) -> Report {
     let begun = rt::now();
-    let found = run(worker, (proxy, server), external, begun + bound).await;
+    let found = run(worker, proxy, server, external, begun + bound).await;
     let took = rt::now().saturating_since(begun);
     let (failed, error) = match found {
         Ok((status, code)) => return Report { status, code: Some(code), took, info: String::new() },
@@ -77,7 +78,8 @@ enum Failure {
 
 async fn run(
     worker: &Worker,
-    (proxy, server): (&Proxy, &Server),
+    proxy: &Proxy,
+    server: &Server,
     external: &External,
     deadline: Moment,
 ) -> Result<Finding, Failure> {
@@ -86,7 +88,7 @@ async fn run(
     }
     let programs = &worker.process.checks.programs;
     let Some(room) = programs.room(deadline).await else { return Ok(LATE) };
-    let invocation = invocation(worker, (proxy, server), external);
+    let invocation = invocation(worker, proxy, server, external);
     let started = programs.starters.run(move || invocation.start()).await;
     let started = started.unwrap_or_else(|| Err(io::Error::from_raw_os_error(NO_PROCESS)));
     let launched = started.map_err(|error| match error.raw_os_error() {
@@ -96,7 +98,7 @@ async fn run(
     })?;
     let mut running = launched.follow().map_err(Failure::Fork)?;
     match end(&mut running, deadline).await {
-        Some(ended) => ended.map(judge).map_err(Failure::Fork),
+        Some(ended) => ended.map(finding_of).map_err(Failure::Fork),
         None => {
             rt::spawn(rt::Class::Normal, rt::NO_TAG, see_off(running, room));
             Ok(LATE)
@@ -126,7 +128,7 @@ async fn see_off(mut running: Running, room: Room) {
     drop((running, room));
 }
 
-fn judge(status: ExitStatus) -> Finding {
+fn finding_of(status: ExitStatus) -> Finding {
     match status.code() {
         Some(0) => (CheckStatus::ProgramOk, 0),
         Some(code) => (CheckStatus::ProgramError, i64::from(code)),
@@ -140,7 +142,7 @@ fn reason(error: &io::Error) -> String {
     error.to_string().split(" (os error").next().unwrap_or_default().to_owned()
 }
 
-fn invocation(worker: &Worker, (proxy, server): (&Proxy, &Server), external: &External) -> Invocation {
+fn invocation(worker: &Worker, proxy: &Proxy, server: &Server, external: &External) -> Invocation {
     let (at, of_proxy) = listener(proxy);
     let (address, port) = place(&worker.process.outgoing.address(server));
     let load = worker.process.live.proxies[proxy.index].status(server.index).map(|status| status.load);

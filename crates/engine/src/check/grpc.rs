@@ -5,8 +5,8 @@ use live::health::CheckStatus;
 use policy::check::{Expect, GrpcAnswer, Judgement};
 use wire::http::Framing;
 
+use super::messages;
 use super::running::{Outcome, RunningCheck, Waited};
-use super::words;
 
 /// Maximum bytes of a message that are read; that of a health service has two.
 const MOST: usize = 1024;
@@ -21,9 +21,9 @@ impl<'a> RunningCheck<'a> {
             match self.receive().await {
                 Waited::Done(Ok(())) => {}
                 Waited::Done(Err(error)) => {
-                    return Err(Outcome::new(CheckStatus::SocketError, words::of_system(&error)));
+                    return Err(Outcome::new(CheckStatus::SocketError, messages::of_system(&error)));
                 }
-                Waited::Expired => return Err(Outcome::new(expect.timeout, words::at_expect(self, expect))),
+                Waited::Expired => return Err(Outcome::new(expect.timeout, messages::at_expect(self, expect))),
             }
         }
         let trailers = self.connection.solo.as_mut().and_then(|solo| solo.take_trailers());

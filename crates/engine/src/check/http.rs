@@ -8,8 +8,8 @@ use policy::program::{ServerAddress, ServerPort};
 use wire::h1::{self, ChunkDecoder, HeadLimits, Parse, RequestContext, Scan};
 use wire::http::{Fields, Framing, Head};
 
+use super::messages;
 use super::running::{Outcome, RunningCheck, Waited};
-use super::words;
 
 /// Initial capacity for a request, in bytes.
 const USUAL: usize = 256;
@@ -144,8 +144,8 @@ impl<'a> RunningCheck<'a> {
         match self.lend(&[], |context| expect.judge_head(head, context)) {
             Some(true) => return Ok(()),
             Some(false) => {
-                let reason = words::printable(head.reason());
-                return Err(self.refuse(expect, words::with_comment(self, expect, reason)));
+                let reason = messages::printable(head.reason());
+                return Err(self.refuse(expect, messages::with_comment(self, expect, reason)));
             }
             None => {}
         }
@@ -198,9 +198,9 @@ impl<'a> RunningCheck<'a> {
             match self.receive().await {
                 Waited::Done(Ok(())) => {}
                 Waited::Done(Err(error)) => {
-                    return Err(Outcome::new(CheckStatus::SocketError, words::of_system(&error)));
+                    return Err(Outcome::new(CheckStatus::SocketError, messages::of_system(&error)));
                 }
-                Waited::Expired => return Err(Outcome::new(expect.timeout, words::at_expect(self, expect))),
+                Waited::Expired => return Err(Outcome::new(expect.timeout, messages::at_expect(self, expect))),
             }
         }
     }
@@ -219,7 +219,7 @@ impl<'a> RunningCheck<'a> {
             complete |= self.connection.ended || body.len() >= most;
             if body.is_empty() && complete {
                 let text = "HTTP content check could not find a response body";
-                return Err(self.refuse(expect, words::with_comment(self, expect, text.to_owned())));
+                return Err(self.refuse(expect, messages::with_comment(self, expect, text.to_owned())));
             }
             if !body.is_empty() || complete {
                 match self.lend(&body, |context| expect.look(&body, complete, context)) {
@@ -229,11 +229,11 @@ impl<'a> RunningCheck<'a> {
                             true => "HTTP check matched unwanted content",
                             false => "HTTP content check did not match",
                         };
-                        return Err(self.refuse(expect, words::with_comment(self, expect, text.to_owned())));
+                        return Err(self.refuse(expect, messages::with_comment(self, expect, text.to_owned())));
                     }
                     Finding::Wait if complete => {
                         let text = "HTTP content check did not match".to_owned();
-                        return Err(self.refuse(expect, words::with_comment(self, expect, text)));
+                        return Err(self.refuse(expect, messages::with_comment(self, expect, text)));
                     }
                     Finding::Wait => {}
                 }
@@ -241,9 +241,9 @@ impl<'a> RunningCheck<'a> {
             match self.receive().await {
                 Waited::Done(Ok(())) => {}
                 Waited::Done(Err(error)) => {
-                    return Err(Outcome::new(CheckStatus::SocketError, words::of_system(&error)));
+                    return Err(Outcome::new(CheckStatus::SocketError, messages::of_system(&error)));
                 }
-                Waited::Expired => return Err(Outcome::new(expect.timeout, words::at_expect(self, expect))),
+                Waited::Expired => return Err(Outcome::new(expect.timeout, messages::at_expect(self, expect))),
             }
         }
     }

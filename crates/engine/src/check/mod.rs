@@ -4,22 +4,22 @@
 mod agent;
 mod application;
 mod attached;
-mod beat;
+mod connect;
 mod external;
 mod grpc;
 mod header;
 mod http;
-mod naming;
-mod opening;
+mod http2;
+mod messages;
 mod outcome;
 mod pooling;
 mod programs;
 mod run;
 mod running;
-mod several;
+mod sni;
 mod state;
 mod targets;
-mod words;
+mod tick;
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -38,9 +38,9 @@ use crate::service::events as script_events;
 use crate::service::transitions::{self, Cause, Online};
 use crate::service::{mail, slow_start};
 use crate::worker::{Process, Worker};
+pub(crate) use messages::reason;
 pub use state::Checks;
 pub use targets::{Orders, Targets};
-pub(crate) use words::reason;
 
 /// Starts the checks that are assigned to this worker. The first checks of all servers are spread evenly over the shortest
 /// interval of any server, so that they are never all sent at once.
@@ -63,7 +63,7 @@ pub fn start(worker: &Rc<Worker>) {
         for (place, (proxy, server, _)) in checked().enumerate() {
             if server.serial % workers == worker.id {
                 let offset = span.mul_f64(place as f64 / count as f64);
-                let task = watch(Rc::clone(worker), (proxy, server.index), 0, offset);
+                let task = watch(Rc::clone(worker), ServerPlace { proxy, server: server.index }, 0, offset);
                 rt::spawn(rt::Class::Background, rt::NO_TAG, task);
             }
         }
@@ -73,18 +73,19 @@ pub fn start(worker: &Rc<Worker>) {
 
 /// Starts the checks of an added server, if configured, on the worker that is assigned to it.
 pub fn add(shared: &Process, proxy: usize, server: &Server) {
-    let (place, has_check, has_agent) = (server.index, server.check.is_some(), server.agent.is_some());
+    let place = ServerPlace { proxy, server: server.index };
+    let (has_check, has_agent) = (server.check.is_some(), server.agent.is_some());
     if !has_check && !has_agent {
         return;
     }
-    let occupant = shared.live.proxies[proxy].occupant(place);
+    let occupant = shared.live.proxies[proxy].occupant(place.server);
     let job = move |worker: &Rc<Worker>| {
         if has_check {
-            let task = watch(Rc::clone(worker), (proxy, place), occupant, Duration::ZERO);
+            let task = watch(Rc::clone(worker), place, occupant, Duration::ZERO);
             rt::spawn(rt::Class::Background, rt::NO_TAG, task);
         }
         if has_agent {
-            agent::add(worker, (proxy, place), occupant);
+            agent::add(worker, place, occupant);
         }
     };
     rt::post((server.serial % shared.workers()) as rt::WorkerId, Box::new(move || crate::on_worker(job)));
@@ -101,14 +102,10 @@ async fn watch(worker: Rc<Worker>, place: ServerPlace, occupant: u32, offset: Du
 
 /// Runs one check with the current configuration. Returns the time of the next check, and with `observe` the `fastinter` that
 /// applies from an error in traffic. `None`: the server is no longer checked.
-async fn check_once(
-    worker: &Worker,
-    (proxy, server): ServerPlace,
-    occupant: u32,
-) -> Option<(Moment, Option<Duration>)> {
+async fn check_once(worker: &Worker, place: ServerPlace, occupant: u32) -> Option<(Moment, Option<Duration>)> {
     let generation = worker.generation();
-    let proxy = generation.proxy(proxy);
-    let server = proxy.server(server)?;
+    let proxy = generation.proxy(place.proxy);
+    let server = proxy.server(place.server)?;
     let check = server.check.as_ref()?;
     let state = &worker.process.live.proxies[proxy.index];
     if state.occupant(server.index) != occupant {
@@ -118,10 +115,10 @@ async fn check_once(
     let (begun, bound) = (rt::now(), check.pace.steady);
     if state.begin_check(server.index, Checker::Health) {
         let running = worker.activity.begin_check();
-        trace(worker, (proxy, server), &events::CHECK_START, String::new);
+        trace(worker, proxy, server, &events::CHECK_START, String::new);
         let report = match script(proxy, server).and_then(|script| script.program.as_deref()) {
-            Some(program) => Box::pin(external::check(worker, (proxy, server), program, bound)).await,
-            None => run::check((worker, &generation), proxy, server, bound)?.await,
+            Some(program) => Box::pin(external::check(worker, proxy, server, program, bound)).await,
+            None => run::check(worker, &generation, proxy, server, bound)?.await,
         };
         drop(running);
         if state.occupant(server.index) != occupant {
@@ -141,12 +138,12 @@ fn script<'a>(proxy: &'a Proxy, server: &'a Server) -> Option<&'a Check> {
 }
 
 /// Waits for the next check, due at `regular`; after an error in traffic it is due `fast` from then, if that is earlier.
-async fn pause_until(worker: &Worker, (proxy, server): (usize, usize), regular: Moment, fast: Option<Duration>) {
+async fn pause_until(worker: &Worker, place: ServerPlace, regular: Moment, fast: Option<Duration>) {
     let Some(fast) = fast else { return rt::sleep_until(regular).await };
-    let state = &worker.process.live.proxies[proxy];
+    let state = &worker.process.live.proxies[place.proxy];
     let mut timer = rt::Timer::new();
     timer.arm(Some(regular));
-    let hurried = poll_fn(|cx| match state.poll_hurry(server, cx) {
+    let hurried = poll_fn(|cx| match state.poll_hurry(place.server, cx) {
         Poll::Ready(()) => Poll::Ready(true),
         Poll::Pending => timer.poll_expired(cx).map(|()| false),
     });
@@ -157,7 +154,7 @@ async fn pause_until(worker: &Worker, (proxy, server): (usize, usize), regular: 
 
 /// Returns the start of the next check, from that of the previous one.
 fn next_after(worker: &Worker, begun: Moment, interval: Duration) -> Moment {
-    beat::nearest(begun + spread(worker, interval), interval)
+    tick::nearest(begun + spread(worker, interval), interval)
 }
 
 /// Applies `spread-checks`: changes the interval at random by up to that many per cent.
@@ -172,7 +169,7 @@ fn spread(worker: &Worker, interval: Duration) -> Duration {
 
 /// Traces an event of a server's check or connection.
 #[inline]
-pub(crate) fn trace(worker: &Worker, (proxy, server): (&Proxy, &Server), event: &Event, what: impl FnOnce() -> String) {
+pub(crate) fn trace(worker: &Worker, proxy: &Proxy, server: &Server, event: &Event, what: impl FnOnce() -> String) {
     let (backend, own) = (proxy.index as u64 + 1, server.index as u64 + 1);
     let subject = || Subject { backend, server: backend << 32 | own, ..Subject::default() };
     let text =
@@ -182,40 +179,42 @@ pub(crate) fn trace(worker: &Worker, (proxy, server): (&Proxy, &Server), event: 
 
 /// Applies the result of a check to the server's state, and reports it.
 fn conclude(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, mut report: Report) {
-    report.info = words::shortened(report.info);
+    report.info = messages::shortened(report.info);
     let passed = matches!(report.status.verdict(), Some(Verdict::Passed | Verdict::Conditional));
     let result = if passed { &events::CHECK_SUCCESS } else { &events::CHECK_FAILURE };
-    trace(worker, (proxy, server), result, || report.status.name().to_owned());
-    trace(worker, (proxy, server), &events::CHECK_END, String::new);
+    trace(worker, proxy, server, result, || report.status.name().to_owned());
+    trace(worker, proxy, server, &events::CHECK_END, String::new);
     let state = &worker.process.live.proxies[proxy.index];
     if report.status == CheckStatus::L4Timeout {
         // The server's address may have changed.
-        crate::resolve::suspect(worker, server);
+        crate::resolve::resolve_again(worker, server);
     }
-    let found = state.end_check(server.index, checker, report.clone(), rt::now());
-    announce(worker, (proxy, server), checker, &report, found);
+    let (notable, transition) = state.end_check(server.index, checker, report.clone(), rt::now());
+    announce(worker, proxy, server, checker, &report, notable, transition);
 }
 
 /// Logs the result of a check, and applies the state transition that it caused.
 fn announce(
     worker: &Worker,
-    (proxy, server): (&Proxy, &Server),
+    proxy: &Proxy,
+    server: &Server,
     checker: Checker,
     report: &Report,
-    (told, transition): (bool, Option<Transition>),
+    notable: bool,
+    transition: Option<Transition>,
 ) {
     let logs = proxy.backend.as_ref().is_some_and(|backend| backend.check.log);
-    if logs && told {
-        tell(worker, proxy, server, checker, report);
+    if logs && notable {
+        log_result(worker, proxy, server, checker, report);
     }
-    if told {
+    if notable {
         script_events::checked(worker, proxy, server, checker);
     }
     let cause = if logs { Cause::Told } else { Cause::Check(report) };
     if let Some(transition) = transition {
         // Computed only after a transition: it iterates over all servers.
         let online = Online::before(proxy, &worker.process.live.proxies[proxy.index], &transition);
-        transitions::settle(worker, proxy, server, (transition, online), cause);
+        transitions::apply_consequences(worker, proxy, server, transition, online, cause);
     }
 }
 
@@ -239,13 +238,13 @@ pub(crate) fn observe(worker: &Worker, proxy: &Proxy, server: &Server, sign: Sig
         _ => return,
     };
     let state = &worker.process.live.proxies[proxy.index];
-    let Some(found) = state.observe(server.index, &observed, symptom, rt::now()) else { return };
+    let Some((notable, transition)) = state.observe(server.index, &observed, symptom, rt::now()) else { return };
     let Some(health) = state.health(server.index, Checker::Health) else { return };
-    announce(worker, (proxy, server), Checker::Health, health.last(), found);
+    announce(worker, proxy, server, Checker::Health, health.last(), notable, transition);
 }
 
 /// Logs a check result (`option log-health-checks`).
-fn tell(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, report: &Report) {
+fn log_result(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, report: &Report) {
     let state = &worker.process.live.proxies[proxy.index];
     let (Some(health), Some(status)) = (state.health(server.index, checker), state.status(server.index)) else {
         return;

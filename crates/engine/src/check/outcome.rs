@@ -4,8 +4,8 @@ use expression::sample::Value;
 use live::health::CheckStatus;
 use policy::check::{CheckStep, Connect, Expect};
 
+use super::messages;
 use super::running::{IMPLICIT, Outcome, RunningCheck};
-use super::words;
 
 impl Outcome {
     /// A status without a code.
@@ -16,7 +16,7 @@ impl Outcome {
     /// A failure reported by the response of a known protocol.
     pub(super) fn failed(status: CheckStatus, code: i64, info: &str) -> Self {
         let code = status.is_application().then_some(code);
-        Self { status, code, info: words::printable(info.as_bytes()) }
+        Self { status, code, info: messages::printable(info.as_bytes()) }
     }
 }
 
@@ -25,7 +25,7 @@ impl RunningCheck<'_> {
     pub(super) fn refuse(&self, expect: &Expect, info: String) -> Outcome {
         let status = expect.error_status();
         let info = match &expect.on_error {
-            Some(format) => words::with_comment(self, expect, self.rendered(format)),
+            Some(format) => messages::with_comment(self, expect, self.rendered(format)),
             None => info,
         };
         Outcome { status, code: self.code(expect, status), info }
@@ -48,7 +48,7 @@ impl RunningCheck<'_> {
         };
         if let Some((code, info)) = &self.answer.said {
             let code = expect.ok.is_application().then_some(*code);
-            return Outcome { status: expect.ok, code, info: words::printable(info.as_bytes()) };
+            return Outcome { status: expect.ok, code, info: messages::printable(info.as_bytes()) };
         }
         let head = self.answer.head.as_ref();
         let status = match head {
@@ -80,6 +80,6 @@ impl RunningCheck<'_> {
     fn rendered(&self, format: &expression::log_format::LogFormat) -> String {
         let mut out = Vec::new();
         self.lend(self.connection.input.data(), |context| format.render_in(context, &mut out));
-        words::printable(&out)
+        messages::printable(&out)
     }
 }

@@ -14,7 +14,7 @@ use wire::h1::{ChunkDecoder, ChunkState};
 use wire::http::{Fields, Framing, authentication};
 
 use super::running::{Origin, Outcome, Pooling, RunningCheck};
-use crate::session::attached::named;
+use crate::session::attached_server::key_of_name;
 
 impl<'a> RunningCheck<'a> {
     /// Returns the pool name of connections that fit a step; empty: those without a name. `None`: no pooled connection fits.
@@ -37,7 +37,7 @@ impl<'a> RunningCheck<'a> {
             return None;
         }
         // Connections with different SNIs are not interchangeable.
-        let asked = || self.server_name(connect, self.tls(connect)?).map(|name| named(name.as_bytes()));
+        let asked = || self.server_name(connect, self.tls(connect)?).map(|name| key_of_name(name.as_bytes()));
         Some(match name.is_empty().then(asked).flatten() {
             Some(asked) => Cow::Owned(asked),
             None => Cow::Borrowed(name),

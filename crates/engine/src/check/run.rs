@@ -12,13 +12,13 @@ use expression::sample::{Bytes, Context, Direction, Meter, Value};
 use expression::variable::{Phase, Variables};
 use live::counters::{Count, ProtocolCounts};
 use live::health::{CheckStatus, Report};
-use policy::check::{Answer, CheckStep, Expect, Finding, Judgement, Payload, Wanted};
+use policy::check::{Answer, CheckStep, Expect, ExpectMatch, Finding, Judgement, Payload};
 use policy::program::{Proxy, Server};
 use policy::rule::Action;
 use rt::Timer;
 
+use super::messages;
 use super::running::{CheckAnswer, CheckConnection, IMPLICIT, Outcome, Progress, RunningCheck, Scopes, Waited};
-use super::words;
 use crate::generation::Generation;
 use crate::probes::{Names, ProcessProbes};
 use crate::worker::Worker;
@@ -27,12 +27,13 @@ use crate::worker::Worker;
 /// several times the memory that its server needs between two checks, few run at a time, and the memory is reused by the next
 /// one.
 pub(super) fn check<'a>(
-    (worker, generation): (&'a Worker, &'a Generation),
+    worker: &'a Worker,
+    generation: &'a Generation,
     proxy: &'a Proxy,
     server: &'a Server,
     interval: Duration,
 ) -> Option<Pin<Box<impl Future<Output = Report>>>> {
-    let running = RunningCheck::new((worker, generation), proxy, server, interval)?;
+    let running = RunningCheck::new(worker, generation, proxy, server, interval)?;
     // Each check counts as a session, as in HAProxy.
     worker.counters().process.connections.increment();
     Some(Box::pin(running.run()))
@@ -40,7 +41,8 @@ pub(super) fn check<'a>(
 
 impl<'a> RunningCheck<'a> {
     fn new(
-        (worker, generation): (&'a Worker, &'a Generation),
+        worker: &'a Worker,
+        generation: &'a Generation,
         proxy: &'a Proxy,
         server: &'a Server,
         interval: Duration,
@@ -107,8 +109,8 @@ impl<'a> RunningCheck<'a> {
                 CheckStep::Request(request) => self.send_request(request).await?,
                 CheckStep::Expect(expect) => {
                     match &expect.wanted {
-                        Wanted::Protocol(answer) => self.expect_protocol(expect, *answer).await?,
-                        Wanted::Grpc => self.expect_grpc(expect).await?,
+                        ExpectMatch::Protocol(answer) => self.expect_protocol(expect, *answer).await?,
+                        ExpectMatch::Grpc => self.expect_grpc(expect).await?,
                         _ if check.is_http => self.expect_answer(expect).await?,
                         _ => self.expect(expect).await?,
                     }
@@ -125,7 +127,7 @@ impl<'a> RunningCheck<'a> {
         let comment = payload.comment.as_deref();
         match self.lend(&[], |context| payload.content.try_render(context)) {
             Some(bytes) => self.write(&bytes, comment).await,
-            None => Err(words::unsendable(self, comment)),
+            None => Err(messages::unsendable(self, comment)),
         }
     }
 
@@ -156,12 +158,12 @@ impl<'a> RunningCheck<'a> {
                     self.count(|protocol| &protocol.sent, written);
                 }
                 Waited::Done(Err(error)) => {
-                    let info = words::of_system(&error) + &words::at_send(self, comment);
+                    let info = messages::of_system(&error) + &messages::at_send(self, comment);
                     result = Err(Outcome::new(CheckStatus::SocketError, info));
                     break;
                 }
                 Waited::Expired => {
-                    result = Err(Outcome::new(CheckStatus::L7Timeout, words::at_send(self, comment)));
+                    result = Err(Outcome::new(CheckStatus::L7Timeout, messages::at_send(self, comment)));
                     break;
                 }
             }
@@ -178,29 +180,29 @@ impl<'a> RunningCheck<'a> {
         loop {
             let full = self.connection.input.len() >= self.generation.program.global.bufsize;
             if !self.connection.input.is_empty() {
-                if matches!(&expect.wanted, Wanted::Format(wanted) if self.lend(&[], |cx| wanted.try_render(cx)).is_none())
+                if matches!(&expect.wanted, ExpectMatch::Format(wanted) if self.lend(&[], |cx| wanted.try_render(cx)).is_none())
                 {
-                    return Err(words::unreadable());
+                    return Err(messages::unreadable());
                 }
                 let complete = self.connection.ended || full;
                 let finding = self
                     .lend(self.connection.input.data(), |cx| expect.look(self.connection.input.data(), complete, cx));
                 match finding {
                     Finding::Fulfilled => return Ok(()),
-                    Finding::Failed => return Err(self.refuse(expect, words::mismatch(self, expect))),
+                    Finding::Failed => return Err(self.refuse(expect, messages::mismatch(self, expect))),
                     Finding::Wait => {}
                 }
             } else if self.connection.ended {
-                return Err(self.refuse(expect, words::nothing(self, expect)));
+                return Err(self.refuse(expect, messages::nothing(self, expect)));
             }
             match self.receive().await {
                 Waited::Done(Ok(())) => {}
                 Waited::Done(Err(error)) => {
-                    let info = words::of_system(&error) + &words::at_expect(self, expect);
+                    let info = messages::of_system(&error) + &messages::at_expect(self, expect);
                     return Err(Outcome::new(CheckStatus::SocketError, info));
                 }
                 Waited::Expired => {
-                    return Err(Outcome::new(expect.timeout, words::at_expect(self, expect)));
+                    return Err(Outcome::new(expect.timeout, messages::at_expect(self, expect)));
                 }
             }
         }
@@ -223,13 +225,13 @@ impl<'a> RunningCheck<'a> {
                 Judgement::Nothing => {
                     let status =
                         if expect.ok == CheckStatus::L6Ok { CheckStatus::L6Response } else { expect.error_status() };
-                    return Err(Outcome::new(status, words::nothing(self, expect)));
+                    return Err(Outcome::new(status, messages::nothing(self, expect)));
                 }
             }
             match self.receive().await {
                 Waited::Done(Ok(())) => {}
                 Waited::Done(Err(error)) => {
-                    return Err(Outcome::new(CheckStatus::SocketError, words::of_system(&error)));
+                    return Err(Outcome::new(CheckStatus::SocketError, messages::of_system(&error)));
                 }
                 Waited::Expired => return Err(Outcome::new(expect.timeout, String::new())),
             }
@@ -295,10 +297,10 @@ impl<'a> RunningCheck<'a> {
                 Ok(())
             }
             Waited::Done(Err(error)) => {
-                let info = words::of_system(&error) + &words::at_send(self, comment);
+                let info = messages::of_system(&error) + &messages::at_send(self, comment);
                 Err(Outcome::new(CheckStatus::SocketError, info))
             }
-            Waited::Expired => Err(Outcome::new(CheckStatus::L7Timeout, words::at_send(self, comment))),
+            Waited::Expired => Err(Outcome::new(CheckStatus::L7Timeout, messages::at_send(self, comment))),
         }
     }
 

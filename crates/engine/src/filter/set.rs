@@ -56,21 +56,18 @@ impl DerefMut for AttachedFilter {
 }
 
 /// A filter with its origin.
-pub(crate) struct Attached {
-    /// Index of the proxy.
-    pub(crate) proxy: usize,
-    /// Index among the proxy's filters.
-    pub(crate) index: usize,
+pub(crate) struct FilterEntry {
+    pub(crate) position: RulePosition,
     /// It belongs to the backend, which differs from the frontend.
     pub(crate) of_backend: bool,
     pub(crate) filter: AttachedFilter,
 }
 
-impl Attached {
+impl FilterEntry {
     /// Makes the entry of a filter that a rule has added: it belongs to no proxy, and no other rule refers to it.
     fn by_rule(filter: Box<dyn Filter>) -> Self {
         let filter = AttachedFilter::BuiltIn(filter);
-        Self { proxy: usize::MAX, index: usize::MAX, of_backend: false, filter }
+        Self { position: RulePosition { proxy: usize::MAX, index: usize::MAX }, of_backend: false, filter }
     }
 }
 
@@ -78,7 +75,7 @@ impl Attached {
 #[derive(Default)]
 pub struct Set {
     pub(crate) context: FilterContext,
-    pub(crate) attached: Vec<Attached>,
+    pub(crate) attached: Vec<FilterEntry>,
     /// Indices of filters on the way to the server, in order.
     pub(crate) request: Vec<usize>,
     /// Indices of filters on the way to the client, in order.
@@ -111,22 +108,22 @@ impl Set {
 
     /// Returns the filter that a rule refers to.
     pub(crate) fn at(&mut self, position: RulePosition) -> Option<&mut AttachedFilter> {
-        let own = self.attached.iter_mut().find(|own| (own.proxy, own.index) == position);
+        let own = self.attached.iter_mut().find(|own| own.position == position);
         own.map(|own| &mut own.filter)
     }
 
     /// Attaches a filter of a proxy as the first on the way to the client.
-    pub(crate) fn attach_first(&mut self, (proxy, index): RulePosition, of_backend: bool, filter: Box<dyn Filter>) {
+    pub(crate) fn attach_first(&mut self, position: RulePosition, of_backend: bool, filter: Box<dyn Filter>) {
         self.response.insert(0, self.attached.len());
         let filter = AttachedFilter::BuiltIn(filter);
-        self.attached.push(Attached { proxy, index, of_backend, filter });
+        self.attached.push(FilterEntry { position, of_backend, filter });
     }
 
     /// Attaches a filter of a rule as the last on the way to the server.
     pub(crate) fn attach_last(&mut self, filter: Box<dyn Filter>) {
         self.request.push(self.attached.len());
         self.last += 1;
-        self.attached.push(Attached::by_rule(filter));
+        self.attached.push(FilterEntry::by_rule(filter));
     }
 
     /// Attaches a filter of a rule after the last filter of a direction for which `precedes` returns true, or as the first.
@@ -138,7 +135,7 @@ impl Set {
     ) {
         let place = self.ordered(direction).rposition(precedes).map_or(0, |last| last + 1);
         let index = self.attached.len();
-        self.attached.push(Attached::by_rule(filter));
+        self.attached.push(FilterEntry::by_rule(filter));
         match direction {
             Direction::Request => self.request.insert(place, index),
             Direction::Response => self.response.insert(place, index),

@@ -5,16 +5,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use config::spec::LogLevel;
-use live::{Admin, ProxyState};
+use live::{Admin, ProxyState, ServerPlace};
 use policy::program::{Backend, Proxy, Server, ServerAddress, ServerPort};
 use policy::resolve::Failure;
 
 use super::Section;
-use super::followed::{Followed, Member};
+use super::resolved_name::Followed;
 use crate::resolve::Resolving;
 use crate::service::cookies::follow_address;
 use crate::service::transitions::Cause;
-use crate::service::{events, shutting, transitions};
+use crate::service::{events, session_shutdown, transitions};
 use crate::stream_state::Cause as Ending;
 use crate::worker::Worker;
 
@@ -25,10 +25,10 @@ pub(super) struct At {
 }
 
 impl At {
-    pub(super) fn new(worker: &Worker, (proxy, index): Member) -> Option<Self> {
-        let proxy = Arc::clone(worker.generation().program.proxies.get(proxy)?);
-        proxy.backend.as_ref()?.servers.get(index)?;
-        Some(Self { proxy, index })
+    pub(super) fn new(worker: &Worker, place: ServerPlace) -> Option<Self> {
+        let proxy = Arc::clone(worker.generation().program.proxies.get(place.proxy)?);
+        proxy.backend.as_ref()?.servers.get(place.server)?;
+        Some(Self { proxy, index: place.server })
     }
 
     pub(super) fn backend(&self) -> Option<&Backend> {
@@ -50,8 +50,8 @@ pub(super) fn address(worker: &Worker, server: &Server) -> (Option<IpAddr>, Serv
 }
 
 /// Applies a valid answer: every server that follows the name takes one of its addresses.
-pub(super) fn found(section: &Section, worker: &Rc<Worker>, followed: &Followed, nameserver: usize) {
-    let members: Vec<Member> = followed.followers.borrow().iter().map(|follower| follower.member).collect();
+pub(super) fn apply_answer(section: &Section, worker: &Rc<Worker>, followed: &Followed, nameserver: usize) {
+    let members: Vec<ServerPlace> = followed.followers.borrow().iter().map(|follower| follower.member).collect();
     let written = section.written();
     let first = format!("{}/{}", written.name, written.nameservers[nameserver].name);
     for (place, member) in members.into_iter().enumerate() {
@@ -82,7 +82,7 @@ pub(super) fn found(section: &Section, worker: &Rc<Worker>, followed: &Followed,
 
 /// Removes the addresses of all servers that follow a name whose answers have expired.
 pub(super) fn lost(worker: &Rc<Worker>, followed: &Followed, failure: Failure) {
-    let members: Vec<Member> = followed.followers.borrow().iter().map(|follower| follower.member).collect();
+    let members: Vec<ServerPlace> = followed.followers.borrow().iter().map(|follower| follower.member).collect();
     for member in members {
         if let Some(at) = At::new(worker, member) {
             lose(worker, &at, failure.reason());
@@ -106,7 +106,7 @@ pub(super) fn move_to(worker: &Rc<Worker>, at: &At, ip: IpAddr, port: Option<u16
         told.push(format!("port changed from '{old}' to '{new}'"));
     }
     if !told.is_empty() {
-        set_address(worker, (&at.proxy, server), ServerAddress::Inet { ip, port });
+        set_address(worker, &at.proxy, server, ServerAddress::Inet { ip, port });
         follow_address(&worker.process, &at.proxy);
         let text = format!("{}/{}: {} by '{by}'.", at.proxy.name, server.name, told.join(", "));
         worker.announce(at.proxy.index, LogLevel::Notice, &text);
@@ -116,10 +116,10 @@ pub(super) fn move_to(worker: &Rc<Worker>, at: &At, ip: IpAddr, port: Option<u16
 }
 
 /// Sets the address for new connections, and discards the idle ones.
-fn set_address(worker: &Worker, (proxy, server): (&Proxy, &Server), address: ServerAddress) {
+fn set_address(worker: &Worker, proxy: &Proxy, server: &Server, address: ServerAddress) {
     let shared = &worker.process;
     if let Some(address) = address.of_syslog().filter(|_| server.log.is_some()) {
-        shared.log_targets.move_server((proxy.index, server.index), address);
+        shared.log_targets.move_server(proxy.place_of(server), address);
     }
     shared.outgoing.set_address(server, address);
     shared.forget_links(server.serial);
@@ -161,9 +161,9 @@ pub(super) fn lose(worker: &Worker, at: &At, reason: &str) {
     worker.process.forget_links(server.serial);
     events::moved(&worker.process, &at.proxy, server);
     if server.down_shuts_sessions && before.up && before.admin != Admin::Maintenance {
-        let (shared, place) = (Arc::clone(&worker.process), (at.proxy.index, server.index));
+        let (shared, place) = (Arc::clone(&worker.process), at.proxy.place_of(server));
         rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
-            shutting::shut_sessions(&shared, place, Ending::Down).await;
+            session_shutdown::shut_sessions(&shared, place, Ending::Down).await;
         });
     }
 }

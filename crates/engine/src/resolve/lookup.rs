@@ -10,21 +10,21 @@ use policy::program::AddressChoice;
 use wire::dns::Name;
 
 use super::Section;
-use super::followed::Question;
+use super::resolved_name::Question;
 use crate::worker::Worker;
 
 /// Result slot that two workers share.
 #[derive(Default)]
-struct Found {
+struct LookupSlot {
     /// Outer `None`: pending; inner `None`: not found.
     ip: Option<Option<IpAddr>>,
     waker: Option<Waker>,
 }
 
 /// The resolving worker's side; dropping it without a result reports "not found".
-struct Finder(Arc<Mutex<Found>>);
+struct Finder(Arc<Mutex<LookupSlot>>);
 
-fn lock(found: &Mutex<Found>) -> MutexGuard<'_, Found> {
+fn lock(found: &Mutex<LookupSlot>) -> MutexGuard<'_, LookupSlot> {
     found.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -56,7 +56,7 @@ pub async fn lookup(
     prefers_ipv4: Option<bool>,
     asked: bool,
 ) -> Option<IpAddr> {
-    let found = Arc::new(Mutex::new(Found::default()));
+    let found = Arc::new(Mutex::new(LookupSlot::default()));
     let finder = Finder(Arc::clone(&found));
     let number = index % worker.process.workers();
     let job = move |worker: &Rc<Worker>| {

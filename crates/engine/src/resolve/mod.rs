@@ -4,10 +4,10 @@
 
 mod apply;
 mod counters;
-mod followed;
 mod lookup;
 mod names;
 mod nameserver;
+mod resolved_name;
 mod round;
 mod section;
 mod services;
@@ -17,10 +17,11 @@ mod stream;
 pub use counters::{Count, Counts};
 pub use lookup::lookup;
 pub(crate) use lookup::texts;
-pub use names::{Named, Resolving, service};
+pub use names::{Resolving, ServerHostName, service};
 
 use std::rc::Rc;
 
+use live::ServerPlace;
 use policy::program::Server;
 use wire::dns::Name;
 
@@ -42,7 +43,7 @@ pub fn start(worker: &Rc<Worker>) {
                 let named = worker.process.service::<Resolving>().named(server.serial);
                 let given = named.host.filter(|_| named.was_given).as_deref().and_then(Name::parse);
                 if let Some(name) = given.as_ref().or(resolving.name.as_ref()) {
-                    section.attach(worker, (proxy.index, server.index), name, &resolving.choice);
+                    section.attach(worker, proxy.place_of(server), name, &resolving.choice);
                 }
             }
         }
@@ -52,14 +53,14 @@ pub fn start(worker: &Rc<Worker>) {
 /// Starts resolving the name of a server that was added at run time, if it has one.
 pub fn add(shared: &Process, proxy: usize, server: &Server) {
     let Some(resolving) = &server.resolving else { return };
-    let (section, place) = (resolving.section, server.index);
+    let (section, place) = (resolving.section, ServerPlace { proxy, server: server.index });
     let job = move |worker: &Rc<Worker>| {
         let generation = worker.process.generation();
-        let Some(server) = generation.proxy(proxy).server(place) else { return };
+        let Some(server) = generation.proxy(proxy).server(place.server) else { return };
         let Some(resolving) = &server.resolving else { return };
         let section = worker.sections.borrow().get(&section).cloned();
         if let (Some(section), Some(name)) = (section, &resolving.name) {
-            section.attach(worker, (proxy, place), name, &resolving.choice);
+            section.attach(worker, place, name, &resolving.choice);
         }
     };
     rt::post((section % shared.workers()) as rt::WorkerId, Box::new(move || crate::on_worker(job)));
@@ -67,12 +68,11 @@ pub fn add(shared: &Process, proxy: usize, server: &Server) {
 
 /// Changes the name that a server is resolved from. Call it on the worker that serves its section. Returns false if it is
 /// unchanged.
-pub fn rename(worker: &Rc<Worker>, (proxy, server): (usize, usize), name: &Name) -> bool {
+pub fn rename(worker: &Rc<Worker>, place: ServerPlace, name: &Name) -> bool {
     let generation = worker.generation();
     let program = &generation.program;
-    let Some(server) = program.proxies[proxy].backend.as_ref().and_then(|backend| backend.servers.get(server)) else {
-        return false;
-    };
+    let backend = program.proxies[place.proxy].backend.as_ref();
+    let Some(server) = backend.and_then(|backend| backend.servers.get(place.server)) else { return false };
     let Some(resolving) = &server.resolving else { return false };
     let Some(section) = worker.sections.borrow().get(&resolving.section).cloned() else { return false };
     let host = worker.process.service::<Resolving>().named(server.serial).host;
@@ -81,15 +81,15 @@ pub fn rename(worker: &Rc<Worker>, (proxy, server): (usize, usize), name: &Name)
         return false;
     }
     if let Some(before) = &before {
-        section.detach((proxy, server.index), before, &resolving.choice);
+        section.detach(place, before, &resolving.choice);
     }
     worker.process.service::<Resolving>().rename(server.serial, name.text(), before.is_some());
-    section.attach(worker, (proxy, server.index), name, &resolving.choice);
+    section.attach(worker, place, name, &resolving.choice);
     true
 }
 
 /// Resolves a server's name again at once, after a connection timeout: its address may have changed.
-pub(crate) fn suspect(worker: &Worker, server: &Server) {
+pub(crate) fn resolve_again(worker: &Worker, server: &Server) {
     let Some(resolving) = &server.resolving else { return };
     let Some(name) = worker.process.service::<Resolving>().named(server.serial).host.as_deref().and_then(Name::parse)
     else {

@@ -14,12 +14,12 @@ pub struct Resolving {
     /// Counters, by section and name server.
     pub counts: Box<[Box<[Counts]>]>,
     /// Names by a server's serial number.
-    names: AppendOnlyVec<Mutex<Named>>,
+    names: AppendOnlyVec<Mutex<ServerHostName>>,
 }
 
 /// The name that a server's address is resolved from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Named {
+pub struct ServerHostName {
     /// The host name; `None`: none at present.
     pub host: Option<String>,
     /// It was set at run time.
@@ -31,10 +31,10 @@ impl Resolving {
     pub fn new(program: &Program) -> Self {
         let counts = program.resolvers.iter();
         let counts = counts.map(|section| section.nameservers.iter().map(|_| Counts::default()).collect());
-        let mut names: Vec<Mutex<Named>> = (0..program.servers).map(|_| Mutex::default()).collect();
+        let mut names: Vec<Mutex<ServerHostName>> = (0..program.servers).map(|_| Mutex::default()).collect();
         for server in program.proxies.iter().filter_map(|proxy| proxy.backend.as_ref()).flat_map(|b| &b.servers) {
             let host = server.host.as_deref().filter(|_| service(server).is_none()).map(str::to_owned);
-            names[server.serial] = Mutex::new(Named { host, was_given: false });
+            names[server.serial] = Mutex::new(ServerHostName { host, was_given: false });
         }
         Self { counts: counts.collect(), names: names.into() }
     }
@@ -44,15 +44,15 @@ impl Resolving {
         let host = server.host.as_deref().filter(|_| service(server).is_none()).map(str::to_owned);
         // Servers that the runtime API added before have no name to resolve.
         while self.names.places() < server.serial && self.names.push(|_| Mutex::default()).is_ok() {}
-        self.names.push(|_| Mutex::new(Named { host, was_given: false })) == Ok(server.serial)
+        self.names.push(|_| Mutex::new(ServerHostName { host, was_given: false })) == Ok(server.serial)
     }
 
-    pub(super) fn lock(&self, serial: usize) -> Option<MutexGuard<'_, Named>> {
+    pub(super) fn lock(&self, serial: usize) -> Option<MutexGuard<'_, ServerHostName>> {
         Some(self.names.get(serial)?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Returns the name that a server's address is resolved from.
-    pub fn named(&self, serial: usize) -> Named {
+    pub fn named(&self, serial: usize) -> ServerHostName {
         self.lock(serial).map(|named| named.clone()).unwrap_or_default()
     }
 

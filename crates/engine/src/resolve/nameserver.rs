@@ -13,7 +13,7 @@ use policy::program::{Nameserver, Resolvers};
 use policy::resolve::Failure;
 use rt::net::{Address, Datagram, Family};
 use std::sync::Arc;
-use wire::dns::{Fault, Found, ResponseCode, find, question, read};
+use wire::dns::{AnswerRecords, Fault, ResponseCode, find, question, read};
 
 use super::counters::Counts;
 use super::round::Round;
@@ -173,7 +173,7 @@ impl Line {
     }
 
     /// Counts an answer and passes it to its round.
-    pub(super) fn conclude(&self, round: &Round, answer: Result<Found, Fault>) {
+    pub(super) fn conclude(&self, round: &Round, answer: Result<AnswerRecords, Fault>) {
         let counts = self.counts();
         match &answer {
             Ok(found) => {

@@ -7,7 +7,7 @@ use std::task::{Poll, Waker};
 
 use base::moment::Moment;
 use policy::resolve::Failure;
-use wire::dns::{Fault, Found, Kind, Name};
+use wire::dns::{AnswerRecords, Fault, Kind, Name};
 
 /// A query and its answers.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ struct State {
     /// Number of name servers that have not answered.
     owing: usize,
     /// The first valid answer, and the index of its name server.
-    good: Option<(Found, usize)>,
+    good: Option<(AnswerRecords, usize)>,
     /// The last failure.
     last: Option<Failure>,
     waker: Option<Waker>,
@@ -46,7 +46,7 @@ impl Round {
     }
 
     /// Records an answer.
-    pub(super) fn answer(&self, nameserver: usize, answer: Result<Found, Fault>) {
+    pub(super) fn answer(&self, nameserver: usize, answer: Result<AnswerRecords, Fault>) {
         match answer {
             Ok(found) => {
                 let mut state = self.state.borrow_mut();
@@ -77,7 +77,7 @@ impl Round {
     }
 
     /// Waits for the first valid answer, until `deadline` at most.
-    pub(super) async fn outcome(&self, deadline: Moment) -> Result<(Found, usize), Failure> {
+    pub(super) async fn outcome(&self, deadline: Moment) -> Result<(AnswerRecords, usize), Failure> {
         let mut timer = rt::Timer::new();
         timer.arm(Some(deadline));
         poll_fn(|cx| {

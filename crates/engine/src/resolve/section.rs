@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::moment::Moment;
+use live::ServerPlace;
 use policy::program::{AddressChoice, Resolvers};
 use policy::resolve::Failure;
 use rt::net::{Address, Datagram, Family};
-use wire::dns::{Found, Kind, Name};
+use wire::dns::{AnswerRecords, Kind, Name};
 
-use super::followed::{Followed, Follower, Member, Question};
+use super::resolved_name::{Followed, Follower, Question};
 use super::round::Round;
 use super::state::{Line, Section};
 use super::{apply, services};
@@ -62,14 +63,20 @@ impl Section {
     }
 
     /// Starts resolving a name for a server.
-    pub(super) fn attach(self: &Rc<Self>, worker: &Rc<Worker>, member: Member, name: &Name, choice: &AddressChoice) {
+    pub(super) fn attach(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        member: ServerPlace,
+        name: &Name,
+        choice: &AddressChoice,
+    ) {
         let Some(followed) = self.followed(Question::new(name, choice), false) else { return };
         followed.followers.borrow_mut().push(Follower { member, place: None, follows_host: false });
         self.run(worker, &followed);
     }
 
     /// Stops resolving a name for a server.
-    pub(super) fn detach(&self, member: Member, name: &Name, choice: &AddressChoice) {
+    pub(super) fn detach(&self, member: ServerPlace, name: &Name, choice: &AddressChoice) {
         let question = Question::new(name, choice);
         let Some(followed) = self.names.borrow().get(&question).cloned() else { return };
         let is_left = {
@@ -117,7 +124,12 @@ impl Section {
     }
 
     /// Records the result of a resolution, and applies it to the servers.
-    fn conclude(self: &Rc<Self>, worker: &Rc<Worker>, followed: &Followed, outcome: Result<(Found, usize), Failure>) {
+    fn conclude(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        followed: &Followed,
+        outcome: Result<(AnswerRecords, usize), Failure>,
+    ) {
         let now = rt::now();
         let (hold, is_service) = (self.written().hold, followed.question.name.is_service());
         {
@@ -138,13 +150,13 @@ impl Section {
         }
         match outcome {
             _ if is_service => services::follow(self, worker, followed),
-            Ok((_, nameserver)) => apply::found(self, worker, followed, nameserver),
+            Ok((_, nameserver)) => apply::apply_answer(self, worker, followed, nameserver),
             Err(failure) => apply::lost(worker, followed, failure),
         }
     }
 
     /// Queries a name until there is a valid answer, or all retries have failed.
-    async fn resolve(&self, question: &Question) -> Result<(Found, usize), Failure> {
+    async fn resolve(&self, question: &Question) -> Result<(AnswerRecords, usize), Failure> {
         let written = self.written();
         let (first, second) = match question.name.is_service() {
             true => (Kind::Srv, None),
@@ -186,7 +198,7 @@ impl Section {
     }
 
     /// Sends a query to all name servers at once.
-    async fn ask(&self, name: &Name, kind: Kind, deadline: Moment) -> Result<(Found, usize), Failure> {
+    async fn ask(&self, name: &Name, kind: Kind, deadline: Moment) -> Result<(AnswerRecords, usize), Failure> {
         let round = Rc::new(Round::new(name.clone(), kind));
         for line in &self.lines {
             line.ask(&round);

@@ -3,22 +3,23 @@
 use std::rc::Rc;
 
 use config::spec::LogLevel;
+use live::ServerPlace;
 use policy::resolve::{Move, SrvTarget};
 use wire::dns::Name;
 
 use super::Section;
 use super::apply::{self, At};
-use super::followed::{Followed, Follower, Member};
+use super::resolved_name::{Followed, Follower};
 use crate::resolve::Resolving;
 use crate::worker::Worker;
 
 /// Updates every server that follows an SRV name to its current targets; each backend separately.
 pub(super) fn follow(section: &Rc<Section>, worker: &Rc<Worker>, followed: &Followed) {
-    let mut proxies: Vec<usize> = followed.followers.borrow().iter().map(|follower| follower.member.0).collect();
+    let mut proxies: Vec<usize> = followed.followers.borrow().iter().map(|follower| follower.member.proxy).collect();
     proxies.dedup();
     for proxy in proxies {
         let mut followers: Vec<Follower> =
-            followed.followers.borrow().iter().filter(|one| one.member.0 == proxy).cloned().collect();
+            followed.followers.borrow().iter().filter(|one| one.member.proxy == proxy).cloned().collect();
         let standing: Vec<Option<SrvTarget>> = followers.iter().map(|follower| follower.place.clone()).collect();
         let moves = followed.known.borrow().services.assign(&standing);
         for one in moves {
@@ -34,7 +35,7 @@ pub(super) fn follow(section: &Rc<Section>, worker: &Rc<Worker>, followed: &Foll
                 }
             }
         }
-        for follower in followed.followers.borrow_mut().iter_mut().filter(|one| one.member.0 == proxy) {
+        for follower in followed.followers.borrow_mut().iter_mut().filter(|one| one.member.proxy == proxy) {
             if let Some(changed) = followers.iter().find(|changed| changed.member == follower.member) {
                 *follower = changed.clone();
             }
@@ -115,14 +116,14 @@ fn unfollow(section: &Rc<Section>, worker: &Rc<Worker>, follower: &mut Follower,
     }
 }
 
-fn weigh(worker: &Worker, (proxy, index): Member, weight: u32) {
-    let Some(at) = At::new(worker, (proxy, index)) else { return };
+fn weigh(worker: &Worker, place: ServerPlace, weight: u32) {
+    let Some(at) = At::new(worker, place) else { return };
     let Some(server) = at.server() else { return };
     if server.resolving.as_ref().is_some_and(|resolving| resolving.ignores_weight) {
         return;
     }
-    let state = &worker.process.live.proxies[proxy];
-    if state.setting(index).is_some_and(|setting| setting.weight != weight) {
-        state.set_weight(index, weight);
+    let state = &worker.process.live.proxies[place.proxy];
+    if state.setting(place.server).is_some_and(|setting| setting.weight != weight) {
+        state.set_weight(place.server, weight);
     }
 }

@@ -11,7 +11,7 @@ use conn::transport::Transport;
 use policy::program::Resolvers;
 use rt::net::Datagram;
 
-use super::followed::{Followed, Question};
+use super::resolved_name::{Followed, Question};
 use super::round::Round;
 use crate::worker::Process;
 

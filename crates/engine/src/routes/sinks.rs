@@ -77,16 +77,16 @@ impl Drop for LogSink {
 
 /// Allocator of sink numbers; the lowest free one is reused first.
 #[derive(Debug, Default)]
-struct Numbers(Mutex<Given>);
+struct Numbers(Mutex<SinkIndexes>);
 
 #[derive(Debug, Default)]
-struct Given {
+struct SinkIndexes {
     free: BTreeSet<usize>,
     next: usize,
 }
 
 impl Numbers {
-    fn lock(&self) -> MutexGuard<'_, Given> {
+    fn lock(&self) -> MutexGuard<'_, SinkIndexes> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,7 @@
 //! Cookies of servers after a change of servers or of their addresses. Must never look at a request.
 
 use live::CookieChange;
-use live::persistence::Placed;
+use live::persistence::CookieInputs;
 use policy::program::Proxy;
 
 use crate::worker::Process;
@@ -15,7 +15,7 @@ pub fn follow_address(shared: &Process, proxy: &Proxy) {
 
 /// Updates the cookie values, after a change of servers or by a command.
 pub fn change_cookies(shared: &Process, proxy: &Proxy, change: CookieChange<'_>) {
-    let servers = proxy.servers().map(|server| Placed {
+    let servers = proxy.servers().map(|server| CookieInputs {
         server: server.index,
         own: server.cookie.as_deref(),
         address: shared.outgoing.address(server).inet(),

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use config::spec::LogLevel;
-use live::{Ejection, Reason, Seen};
+use live::{Ejection, Observation, Reason};
 use policy::program::{Proxy, Server};
 
 use crate::stream_state::{Cause, Outcome, StreamState};
@@ -13,10 +13,10 @@ use crate::worker::Worker;
 use super::slow_start;
 
 /// Returns the response time of the server that responded, and whether its status counts as a failure.
-pub fn of_answer(state: &StreamState) -> Seen {
+pub fn of_answer(state: &StreamState) -> Observation {
     // 501 and 505 are no failures of the server: it does not support a method or a version.
     let failed = matches!(state.answer.status, 500 | 502..=504 | 506..=599);
-    Seen { took: took(state), failed }
+    Observation { took: took(state), failed }
 }
 
 /// Returns the time to the first response byte of the server that responded.
@@ -28,7 +28,7 @@ pub fn took(state: &StreamState) -> Option<Duration> {
 }
 
 /// A failed request without a response.
-pub const FAILED: Seen = Seen { took: None, failed: true };
+pub const FAILED: Observation = Observation { took: None, failed: true };
 
 /// Whether a stream ended through its server's fault.
 pub fn is_servers_fault(outcome: Outcome) -> bool {
@@ -37,13 +37,13 @@ pub fn is_servers_fault(outcome: Outcome) -> bool {
 
 /// Reports the result of a request to a server, if its backend uses them.
 #[inline]
-pub fn observe(worker: &Worker, proxy: &Proxy, server: usize, seen: impl FnOnce() -> Seen) {
+pub fn observe(worker: &Worker, proxy: &Proxy, server: usize, seen: impl FnOnce() -> Observation) {
     if proxy.backend.as_ref().is_some_and(|backend| backend.heeds_answers()) {
         note(worker, proxy, server, seen());
     }
 }
 
-fn note(worker: &Worker, proxy: &Proxy, server: usize, seen: Seen) {
+fn note(worker: &Worker, proxy: &Proxy, server: usize, seen: Observation) {
     let proxy_state = &worker.process.live.proxies[proxy.index];
     let Some(ejection) = proxy_state.heed(server, seen, rt::now()) else { return };
     if let Some(server) = proxy.server(server) {

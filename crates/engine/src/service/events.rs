@@ -4,14 +4,14 @@
 use live::{Checker, Transition};
 use policy::program::{Proxy, Server};
 
-pub use crate::service::happenings::{
-    CertificateEvent, Checked, Event, Events, Listener, ServerEvent, WantedRecord, What,
+pub use crate::service::event_queue::{
+    CertificateEvent, Checked, Event, Events, Listener, ServerEvent, ServerEventKind, WantedRecord,
 };
 use crate::worker::{Process, Worker};
 
-fn tell_of(process: &Process, (proxy, server): (&Proxy, &Server), what: What) {
+fn tell_of(process: &Process, proxy: &Proxy, server: &Server, what: ServerEventKind) {
     process.events.tell(&Event::Server(Box::new(ServerEvent {
-        place: (proxy.index, server.index),
+        place: proxy.place_of(server),
         name: (&*server.name).into(),
         id: server.id,
         revision: process.events.revision(server),
@@ -28,19 +28,19 @@ pub fn added(process: &Process, proxy: &Proxy, server: &Server) {
         revisions.next += u32::from(std::mem::take(&mut revisions.removed));
         revisions.known.insert(server.serial, revisions.next);
     }
-    tell_of(process, (proxy, server), What::Added);
+    tell_of(process, proxy, server, ServerEventKind::Added);
 }
 
 /// Reports a server that is about to be removed.
 pub fn removed(process: &Process, proxy: &Proxy, server: &Server) {
     process.events.revisions().removed = true;
-    tell_of(process, (proxy, server), What::Removed);
+    tell_of(process, proxy, server, ServerEventKind::Removed);
 }
 
 /// Reports a server whose address or port changed, or that no longer has an address.
 pub fn moved(process: &Process, proxy: &Proxy, server: &Server) {
     if process.events.are_heard() {
-        tell_of(process, (proxy, server), What::Moved);
+        tell_of(process, proxy, server, ServerEventKind::Moved);
     }
 }
 
@@ -49,14 +49,15 @@ pub(crate) fn checked(worker: &Worker, proxy: &Proxy, server: &Server, checker: 
     if worker.process.events.are_heard()
         && let Some(checked) = last_check(worker, proxy, server, checker)
     {
-        tell_of(&worker.process, (proxy, server), What::Checked(checked));
+        tell_of(&worker.process, proxy, server, ServerEventKind::Checked(checked));
     }
 }
 
 /// Reports a state change of a server; `why`: `None` if a check caused it.
 pub(crate) fn changed(
     worker: &Worker,
-    (proxy, server): (&Proxy, &Server),
+    proxy: &Proxy,
+    server: &Server,
     transition: Transition,
     why: Option<&'static str>,
 ) {
@@ -65,7 +66,7 @@ pub(crate) fn changed(
     }
     let checkers = [Checker::Health, Checker::Agent];
     let check = checkers.into_iter().filter(|_| why.is_none()).find_map(|own| last_check(worker, proxy, server, own));
-    tell_of(&worker.process, (proxy, server), What::Changed(transition, check, why.unwrap_or_default()));
+    tell_of(&worker.process, proxy, server, ServerEventKind::Changed(transition, check, why.unwrap_or_default()));
 }
 
 fn last_check(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker) -> Option<Checked> {

@@ -2,17 +2,17 @@
 //! served.
 
 pub mod activity;
-pub mod bare;
-mod blank;
 pub mod cookies;
 pub(crate) mod ejections;
+mod event_queue;
 pub mod events;
-mod happenings;
 pub mod log;
 pub(crate) mod mail;
+mod program_probes;
 pub mod registry;
-pub mod shutting;
+pub mod session_shutdown;
 pub mod slow_start;
+pub mod streamless_context;
 pub mod transitions;
 pub mod weight;
 

@@ -11,7 +11,7 @@ use base::AppendOnlyVec;
 use conn::service::{ByteService, Service};
 use policy::registry::Registry;
 
-use crate::filter::ScriptFilter;
+use crate::filter::{RulePosition, ScriptFilter};
 use crate::script::{Action, ActionFactory};
 use crate::session::Session;
 use crate::telemetry::Channel;
@@ -41,7 +41,7 @@ pub type CommandFactory = Arc<dyn Fn(&[String]) -> Box<dyn ByteService> + Send +
 /// Creates the filter of one stream from the indices of the proxy and of the filter in its list; `None`: the filter does not
 /// apply.
 pub type FilterFactory =
-    Arc<dyn Fn(&Session, &SharedStreamState, (usize, usize)) -> Option<Box<dyn ScriptFilter>> + Send + Sync>;
+    Arc<dyn Fn(&Session, &SharedStreamState, RulePosition) -> Option<Box<dyn ScriptFilter>> + Send + Sync>;
 
 /// A command of the runtime API that a script registered.
 pub struct ScriptCommand {
@@ -82,7 +82,7 @@ impl Services {
     }
 
     /// Registers a service that log lines show under another name, which is written verbatim.
-    pub fn register_shown(&mut self, (name, shown): (&str, &str), ruled: bool, factory: Factory) {
+    pub fn register_shown(&mut self, name: &str, shown: &str, ruled: bool, factory: Factory) {
         self.registry.services.register_shown(name, shown, ruled);
         self.factories.push(Some(factory));
     }
@@ -146,9 +146,9 @@ impl Services {
         number: usize,
         session: &Session,
         state: &SharedStreamState,
-        place: (usize, usize),
+        position: RulePosition,
     ) -> Option<Box<dyn ScriptFilter>> {
-        self.filters.get(number).and_then(|factory| factory(session, state, place))
+        self.filters.get(number).and_then(|factory| factory(session, state, position))
     }
 
     /// Adds a command of the runtime API. Returns false if its words are taken.

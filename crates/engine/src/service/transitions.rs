@@ -12,7 +12,7 @@ use live::health::{Operation, Report};
 use live::{Admin, Checker, Live, ProxyState, ServerStatus, Transition};
 use policy::program::{Program, Proxy, Server};
 
-use super::{events, mail, shutting, slow_start};
+use super::{events, mail, session_shutdown, slow_start};
 use crate::stream_state::Cause as Ending;
 use crate::worker::Worker;
 use sentences::{Scene, Sentence};
@@ -107,19 +107,20 @@ pub fn change(
     let state = &worker.process.live.proxies[proxy.index];
     let online = Online::of(proxy, state);
     if let Some(transition) = change(state) {
-        settle(worker, proxy, server, (transition, online), cause);
+        apply_consequences(worker, proxy, server, transition, online, cause);
     }
 }
 
-/// Applies the consequences of a transition that has been made; `online`: the counts before it.
-pub fn settle(
+/// Applies the consequences of a transition that has been made; `before`: the counts before it.
+pub fn apply_consequences(
     worker: &Worker,
     proxy: &Proxy,
     server: &Server,
-    (transition, online): (Transition, Online),
+    transition: Transition,
+    before: Online,
     cause: Cause<'_>,
 ) {
-    settle_one(worker, proxy, server, (transition, online), cause);
+    settle_one(worker, proxy, server, transition, before, cause);
     if !server.tracking.has_followers() {
         return;
     }
@@ -131,11 +132,11 @@ pub fn settle(
 fn follow(worker: &Worker, leader: ServerPlace, follower: ServerPlace) -> Option<bool> {
     let generation = worker.generation();
     let (program, live) = (&generation.program, &worker.process.live);
-    let (proxy, server) = (program.proxies.get(follower.0)?, program.server_at(follower)?);
-    let name = format!("{}/{}", program.proxies.get(leader.0)?.name, program.server_at(leader)?.name);
+    let (proxy, server) = (program.proxies.get(follower.proxy)?, program.server_at(follower)?);
+    let name = format!("{}/{}", program.proxies.get(leader.proxy)?.name, program.server_at(leader)?.name);
     let online = Online::of(proxy, &live.proxies[proxy.index]);
     let transition = live.follow(leader, follower, rt::now())?;
-    settle_one(worker, proxy, server, (transition, online), Cause::Leader(&name));
+    settle_one(worker, proxy, server, transition, online, Cause::Leader(&name));
     let Transition { before, after } = transition;
     let standing = |status: &ServerStatus| (status.operation(), status.admin, status.is_drained());
     Some(standing(&before) != standing(&after))
@@ -143,7 +144,8 @@ fn follow(worker: &Worker, leader: ServerPlace, follower: ServerPlace) -> Option
 
 /// Returns the message about a server whose state, or the state of the server it tracks, was restored from the previous process.
 pub fn resumed(
-    (program, live): (&Program, &Live),
+    program: &Program,
+    live: &Live,
     proxy: &Proxy,
     server: &Server,
     transition: Transition,
@@ -164,14 +166,15 @@ fn full_name(proxy: &Proxy, server: &Server) -> String {
 /// Returns the name of the server that this one tracks.
 fn name_of_leader(program: &Program, server: &Server) -> Option<String> {
     let leader = server.tracking.leader?;
-    Some(format!("{}/{}", program.proxies.get(leader.0)?.name, program.server_at(leader)?.name))
+    Some(format!("{}/{}", program.proxies.get(leader.proxy)?.name, program.server_at(leader)?.name))
 }
 
 fn settle_one(
     worker: &Worker,
     proxy: &Proxy,
     server: &Server,
-    (transition, before): (Transition, Online),
+    transition: Transition,
+    before: Online,
     cause: Cause<'_>,
 ) {
     let state = &worker.process.live.proxies[proxy.index];
@@ -191,7 +194,7 @@ fn settle_one(
         Cause::Order(orderer) => Some(orderer.sentence()),
         _ => Some(""),
     };
-    events::changed(worker, (proxy, server), transition, why);
+    events::changed(worker, proxy, server, transition, why);
     if online.is_empty() && !before.is_empty() {
         let (kind, name) = (sentences::kind(proxy), &proxy.name);
         let text = format!("{kind} {name} has no server available!");
@@ -229,7 +232,7 @@ fn shut_sessions(worker: &Worker, proxy: &Proxy, server: &Server, transition: &T
     let (shared, proxy) = (Arc::clone(&worker.process), proxy.index);
     rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
         for server in at {
-            shutting::shut_sessions(&shared, (proxy, server), why).await;
+            session_shutdown::shut_sessions(&shared, ServerPlace { proxy, server }, why).await;
         }
     });
 }
@@ -249,8 +252,10 @@ pub fn set_admin(worker: &Worker, proxy: &Proxy, server: &Server, admin: Admin) 
 /// Forces the result of one of a server's checks, by a command.
 pub fn force(
     worker: &Worker,
-    (proxy, server): (&Proxy, &Server),
-    (checker, operation): (Checker, Operation),
+    proxy: &Proxy,
+    server: &Server,
+    checker: Checker,
+    operation: Operation,
     orderer: Orderer,
 ) {
     let changes = |state: &ProxyState| state.force(server.index, checker, operation, rt::now());

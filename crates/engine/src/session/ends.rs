@@ -14,12 +14,13 @@ pub(super) struct Ends {
     /// queried yet.
     connection: Option<(Option<SocketAddr>, Option<Option<SocketAddr>>)>,
     /// Addresses encoded for an application, cached for the next request.
-    written: Option<Written>,
+    written: Option<EncodedEnds>,
 }
 
 /// Encoded text of a source and a destination.
-struct Written {
-    ends: (Option<SocketAddr>, Option<SocketAddr>),
+struct EncodedEnds {
+    source: Option<SocketAddr>,
+    destination: Option<SocketAddr>,
     text: Vec<u8>,
 }
 
@@ -103,17 +104,19 @@ impl Session {
     /// Passes the text that `write` produces for a source and a destination to `read`. It is written again only if they changed.
     pub fn lend_written_ends(
         &self,
-        ends: (Option<SocketAddr>, Option<SocketAddr>),
+        source: Option<SocketAddr>,
+        destination: Option<SocketAddr>,
         write: impl FnOnce(&mut Vec<u8>),
         read: impl FnOnce(&[u8]),
     ) {
         let mut known = self.ends.take().unwrap_or_default();
-        let written = match known.written.take().filter(|written| written.ends == ends) {
+        let same = |written: &EncodedEnds| written.source == source && written.destination == destination;
+        let written = match known.written.take().filter(same) {
             Some(written) => written,
             None => {
                 let mut text = Vec::new();
                 write(&mut text);
-                Written { ends, text }
+                EncodedEnds { source, destination, text }
             }
         };
         read(&written.text);

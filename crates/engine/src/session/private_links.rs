@@ -9,11 +9,11 @@ use policy::program::{Backend, Proxy, Server};
 /// Idle server connections of one session, which all of its streams use, and the server of the last one. Few sessions have any.
 #[derive(Default)]
 pub struct PrivateLinks {
-    kept: Option<Box<Kept>>,
-    asked: Asked,
+    kept: Option<Box<OwnedLinks>>,
+    asked: AuthenticationScope,
 }
 
-struct Kept {
+struct OwnedLinks {
     links: Vec<(usize, Link)>,
     /// Last connection: index of the backend, index and serial number of the server.
     last: (usize, usize, usize),
@@ -21,7 +21,7 @@ struct Kept {
 
 /// Authentication of the client that the last exchange contained or requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Asked {
+pub enum AuthenticationScope {
     /// None.
     #[default]
     Nothing,
@@ -41,15 +41,15 @@ impl PrivateLinks {
 
     pub(crate) fn put(&mut self, backend: usize, server: &Server, link: Link, most: usize) {
         let last = (backend, server.index, server.serial);
-        let kept = self.kept.get_or_insert_with(|| Box::new(Kept { links: Vec::new(), last }));
+        let kept = self.kept.get_or_insert_with(|| Box::new(OwnedLinks { links: Vec::new(), last }));
         if kept.links.len() < most {
             kept.links.push((server.serial, link));
             kept.last = last;
         }
     }
 
-    pub(crate) fn note(&mut self, asked: Asked) {
-        if self.asked != Asked::Connection {
+    pub(crate) fn note(&mut self, asked: AuthenticationScope) {
+        if self.asked != AuthenticationScope::Connection {
             self.asked = asked;
         }
     }
@@ -61,9 +61,11 @@ impl PrivateLinks {
             return None;
         }
         match self.asked {
-            Asked::Nothing if !backend.limits.prefer_last_server => None,
-            Asked::Nothing => Some(Preference { server, waiting: backend.limits.max_keep_alive_queue }),
-            Asked::Once | Asked::Connection => Some(Preference { server, waiting: u32::MAX }),
+            AuthenticationScope::Nothing if !backend.limits.prefer_last_server => None,
+            AuthenticationScope::Nothing => Some(Preference { server, waiting: backend.limits.max_keep_alive_queue }),
+            AuthenticationScope::Once | AuthenticationScope::Connection => {
+                Some(Preference { server, waiting: u32::MAX })
+            }
         }
     }
 

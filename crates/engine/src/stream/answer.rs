@@ -1,10 +1,10 @@
 //! Answers that rules generate: `deny`, `return`, `redirect` and the like. Must never decide that an answer is due.
 
-use conn::h1::prepared;
+use conn::h1::prepared_answer;
 use expression::sample::Direction;
 use policy::rule::{Answer, Body, Final, Redirect, Reply};
 
-use crate::stream::ending::{Ending, Manner};
+use crate::stream::ending::{AnswerTiming, Ending};
 use crate::stream::evaluate::EvalContext;
 use crate::stream::page;
 use crate::stream_state::{Cause, Outcome, Phase};
@@ -14,7 +14,7 @@ impl Ending<'_> {
     /// proxy's error page for 500.
     pub fn exhausted(view: EvalContext<'_>) -> Self {
         let phase = if view.direction == Direction::Request { Phase::Request } else { Phase::Headers };
-        let (outcome, manner) = (Outcome::new(Cause::Internal, phase), Manner::Prompt);
+        let (outcome, manner) = (Outcome::new(Cause::Internal, phase), AnswerTiming::Prompt);
         Self { outcome, status: 500, text: None, manner, denied: false, failed: true, challenged: false }
     }
 }
@@ -23,40 +23,42 @@ impl Ending<'_> {
 pub fn ending<'r>(view: EvalContext<'_>, ended: &'r Final) -> Ending<'r> {
     let phase = if view.direction == Direction::Request { Phase::Request } else { Phase::Headers };
     let answered = |cause, status, text, manner| {
-        let phase = if manner == Manner::Late { Phase::Tarpit } else { phase };
+        let phase = if manner == AnswerTiming::Late { Phase::Tarpit } else { phase };
         let denied = cause == Cause::Proxy;
         Ending { outcome: Outcome::new(cause, phase), status, text, manner, denied, failed: false, challenged: false }
     };
     view.state.rules.exhausted.set(false);
     let ending = match ended {
-        Final::Allow | Final::SwitchMode(_) => answered(Cause::Normal, 200, None, Manner::Prompt),
+        Final::Allow | Final::SwitchMode(_) => answered(Cause::Normal, 200, None, AnswerTiming::Prompt),
         Final::Deny(answer) => {
-            with_text(view, answer, |status, text| answered(Cause::Proxy, status, text, Manner::Prompt))
+            with_text(view, answer, |status, text| answered(Cause::Proxy, status, text, AnswerTiming::Prompt))
         }
         Final::Return(answer) => {
-            with_text(view, answer, |status, text| answered(Cause::Local, status, text, Manner::Prompt))
+            with_text(view, answer, |status, text| answered(Cause::Local, status, text, AnswerTiming::Prompt))
         }
         Final::Redirect(redirect) => match location(view, redirect) {
             reply if reply.text.len() <= limit(view) => {
-                answered(Cause::Local, redirect.code, Some(reply), Manner::Prompt)
+                answered(Cause::Local, redirect.code, Some(reply), AnswerTiming::Prompt)
             }
-            _ => answered(Cause::Internal, 500, None, Manner::Prompt),
+            _ => answered(Cause::Internal, 500, None, AnswerTiming::Prompt),
         },
         Final::Tarpit(answer) => {
-            with_text(view, answer, |status, text| answered(Cause::Proxy, status, text, Manner::Late))
+            with_text(view, answer, |status, text| answered(Cause::Proxy, status, text, AnswerTiming::Late))
         }
-        Final::Reject | Final::Close => answered(Cause::Proxy, 0, None, Manner::Never),
+        Final::Reject | Final::Close => answered(Cause::Proxy, 0, None, AnswerTiming::Never),
         Final::SilentDrop(hops) => Ending::silent(*hops),
         Final::Challenge(realm) => {
             let proxied = view.session.proxy().http.asks_as_proxy(&view.state.request);
             let status = if proxied { 407 } else { 401 };
-            let text = prepared::challenge(&page::of(view.session, view, status).text, realm, proxied);
-            Ending { challenged: true, ..answered(Cause::Local, status, Some(Reply::new(text)), Manner::Prompt) }
+            let text = prepared_answer::challenge(&page::of(view.session, view, status).text, realm, proxied);
+            Ending { challenged: true, ..answered(Cause::Local, status, Some(Reply::new(text)), AnswerTiming::Prompt) }
         }
-        Final::Service(service) => answered(Cause::Local, 200, None, Manner::Streamed(service.number)),
-        Final::Fault(status) => {
-            Ending { denied: false, failed: *status == 500, ..answered(Cause::Proxy, *status, None, Manner::Prompt) }
-        }
+        Final::Service(service) => answered(Cause::Local, 200, None, AnswerTiming::Streamed(service.number)),
+        Final::Fault(status) => Ending {
+            denied: false,
+            failed: *status == 500,
+            ..answered(Cause::Proxy, *status, None, AnswerTiming::Prompt)
+        },
         Final::Exhausted => Ending::exhausted(view),
     };
     // Evaluating the answer itself may have exceeded the budget as well.

@@ -18,18 +18,30 @@ use conn::pool_key::{OwnedPoolKey, PoolKey};
 use conn::ports::{SourcePort, SourcePorts};
 use expression::Expression;
 use expression::sample::{ConnectionError, LinkFacts};
-use policy::program::{MuxProtocol, Namespace, Presented, Server, ServerAddress, ServerPort, ServerTls, Source};
+use policy::program::{
+    MuxProtocol, Namespace, Server, ServerAddress, ServerPort, ServerTls, Source, TransparentSource,
+};
 use rt::net::{Address, ConnectFailure, ConnectOptions, Shortage};
-use tls::{Asked, Connection, asked_name};
+use tls::{Connection, ServerIdentity, asked_name};
 use wire::http::Head;
 use wire::proxy_protocol::kind;
 
-use crate::greeting::{self, Greeting};
+use crate::connection_preamble::{self, Greeting};
 use crate::handshake::{are_too_many, tls_error};
 use crate::outgoing::{Route, fixed_address};
-use crate::stream::connect::{Request, Waited};
+use crate::stream::connect::{Request, WaitResult};
 use crate::stream::evaluate::EvalContext;
 use crate::stream::metrics::{self, Handshake};
+
+/// The handshake that a new connection needs.
+struct Wanted<'a> {
+    server: &'a Server,
+    tls: &'a ServerTls,
+    /// Name of the server for the handshake, if an expression gives it.
+    sni: Option<Box<str>>,
+    /// Protocol that replaces the server's usual one (`ws`).
+    special: Option<MuxProtocol>,
+}
 
 /// Result of an attempt.
 pub enum Attempt {
@@ -77,7 +89,7 @@ impl Plan {
 }
 
 /// A connection attempt that is in progress.
-pub struct Launched {
+pub struct ConnectAttempt {
     pub connecting: Opening,
     /// Key of the connection in the pool.
     pub pool_key: Option<Box<OwnedPoolKey>>,
@@ -90,11 +102,11 @@ pub struct Launched {
 }
 
 /// Returns the name that the TLS handshake with a server asks for.
-fn asked(sni: Option<&str>, destination: &Address) -> Asked {
+fn server_identity(sni: Option<&str>, destination: &Address) -> ServerIdentity {
     asked_name(sni, destination.inet().map(|address| address.ip()))
 }
 
-impl Launched {
+impl ConnectAttempt {
     /// Creates the client side of TLS for a second attempt, which offers HTTP/1.1 alone if the server's `alpn` contains
     /// h2. `None`: it contains h2, but not HTTP/1.1.
     pub fn begin_tls(&self, tls: &ServerTls) -> Option<Connection> {
@@ -103,7 +115,7 @@ impl Launched {
         if alpn.is_some() && !offers(b"http/1.1") {
             return None;
         }
-        let asked = asked(self.sni.as_deref(), &self.destination);
+        let asked = server_identity(self.sni.as_deref(), &self.destination);
         Connection::of_client(&tls.client, asked, alpn.as_ref().map(<[_; 1]>::as_slice)).ok()
     }
 
@@ -216,12 +228,12 @@ impl Request<'_> {
     /// Returns the source address for `usesrc`. `None`: neither the client nor its request has one.
     fn presented(&self, source: &Source) -> Option<SocketAddr> {
         match source.presented.as_ref()? {
-            Presented::Client => self.state.borrow().client(self.session),
-            Presented::ClientIp => {
+            TransparentSource::Client => self.state.borrow().client(self.session),
+            TransparentSource::ClientIp => {
                 self.state.borrow().client(self.session).map(|client| SocketAddr::new(client.ip(), 0))
             }
-            Presented::Address(address) => Some(*address),
-            Presented::Header { name, occurrence } => {
+            TransparentSource::Address(address) => Some(*address),
+            TransparentSource::Header { name, occurrence } => {
                 let ip = nth_address(&self.state.borrow().request, name, *occurrence)?;
                 Some(SocketAddr::new(ip, 0))
             }
@@ -229,7 +241,7 @@ impl Request<'_> {
     }
 
     /// Starts to connect. The error is the result of an attempt that has failed immediately.
-    pub(super) fn launch(&self, server: &Server, mut plan: Plan) -> Result<Launched, Attempt> {
+    pub(super) fn launch(&self, server: &Server, mut plan: Plan) -> Result<ConnectAttempt, Attempt> {
         let worker = &self.session.worker;
         let route = worker.process.outgoing.route(server.serial).ok_or(Attempt::Refused)?;
         let destination = address_of(&worker.process.outgoing.address(server), &plan).ok_or(Attempt::Refused)?;
@@ -238,7 +250,7 @@ impl Request<'_> {
         metrics::server_session(worker, server);
         let (header_at, generation) = (plan.header_at, plan.generation);
         let sni = plan.sni.take();
-        Ok(Launched { connecting, destination, pool_key: plan.keep(port), header_at, generation, sni })
+        Ok(ConnectAttempt { connecting, destination, pool_key: plan.keep(port), header_at, generation, sni })
     }
 
     /// Connects, and sends the preamble of the plan. `special`: protocol that replaces the server's usual one (`ws`).
@@ -247,20 +259,20 @@ impl Request<'_> {
             Ok(launched) => launched,
             Err(over) => return over,
         };
-        let Launched { mut connecting, destination, pool_key, header_at, generation, sni } = launched;
+        let ConnectAttempt { mut connecting, destination, pool_key, header_at, generation, sni } = launched;
         let own = self.state.borrow().rules.orders.get().timeouts;
         let deadline = own.connect.or(self.proxy.timeouts.connect).map(|limit| rt::now() + limit);
         let stream = match self.wait(deadline, |cx| Pin::new(&mut connecting).poll(cx)).await {
-            Waited::Done(Ok(stream)) => stream,
-            Waited::Done(Err(failure)) => {
+            WaitResult::Done(Ok(stream)) => stream,
+            WaitResult::Done(Err(failure)) => {
                 self.note_error(ConnectionError::of_system(failure.kind()));
                 return Attempt::Refused;
             }
-            Waited::Expired => {
+            WaitResult::Expired => {
                 self.note_error(ConnectionError::NONE);
                 return Attempt::Expired;
             }
-            Waited::Gone => return Attempt::Gone,
+            WaitResult::Gone => return Attempt::Gone,
         };
         let mut link = Link { pool_key, generation, ..Link::new(stream) };
         let header = link.pool_key.as_ref().map_or(0, |kept| kept.bytes().len());
@@ -272,15 +284,18 @@ impl Request<'_> {
             let bytes = pool_key.as_ref().map_or(&[][..], |kept| kept.bytes());
             let header = bytes.get(header_at..).unwrap_or_default();
             match self.wait(deadline, |cx| greeting.poll(cx, stream, header)).await {
-                Waited::Done(Ok(())) => {}
-                Waited::Done(Err(greeting::Failed)) => return Attempt::Refused,
-                Waited::Expired => return Attempt::Expired,
-                Waited::Gone => return Attempt::Gone,
+                WaitResult::Done(Ok(())) => {}
+                WaitResult::Done(Err(connection_preamble::Failed)) => return Attempt::Refused,
+                WaitResult::Expired => return Attempt::Expired,
+                WaitResult::Gone => return Attempt::Gone,
             }
         }
         match server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic()) {
             None => Attempt::Connected(link),
-            Some(tls) => rt::boxed(self.secure(link, (server, tls), (sni, special), &destination, deadline)).await,
+            Some(tls) => {
+                let wanted = Wanted { server, tls, sni, special };
+                rt::boxed(self.secure(link, wanted, &destination, deadline)).await
+            }
         }
     }
 
@@ -288,16 +303,16 @@ impl Request<'_> {
     async fn secure(
         &mut self,
         link: Link,
-        (server, tls): (&Server, &ServerTls),
-        (sni, special): (Option<Box<str>>, Option<MuxProtocol>),
+        wanted: Wanted<'_>,
         destination: &Address,
         deadline: Option<Moment>,
     ) -> Attempt {
+        let Wanted { server, tls, sni, special } = wanted;
         let alpn = special.map(|protocol| match protocol {
             MuxProtocol::Http2 => [b"h2".to_vec()],
             MuxProtocol::Http1 | MuxProtocol::None | MuxProtocol::Fcgi | MuxProtocol::Spop => [b"http/1.1".to_vec()],
         });
-        let asked = self.with_early_data(asked(sni.as_deref(), destination), (server, tls), special);
+        let asked = self.with_early_data(server_identity(sni.as_deref(), destination), server, tls, special);
         let alpn = alpn.as_ref().map(<[_; 1]>::as_slice);
         let Ok(client) = Connection::of_client(&tls.client, asked.clone(), alpn) else {
             self.note_error(ConnectionError::TLS_HANDSHAKE);
@@ -313,35 +328,35 @@ impl Request<'_> {
         stream.begin_tls(&[]);
         let shaken = rt::in_class(rt::Class::Heavy, self.wait(deadline, |cx| stream.poll_handshake(cx))).await;
         let handshake = match (&shaken, stream.handshake_info()) {
-            (Waited::Done(Ok(())), Some(state)) => {
+            (WaitResult::Done(Ok(())), Some(state)) => {
                 if server.connecting.negotiates {
                     tls.client.note_protocol(&asked, state.alpn.as_deref());
                 }
                 Some(Handshake::Made { resumed: state.resumed })
             }
             // Early data can be sent: the result of the handshake is recorded with the answer.
-            (Waited::Done(Ok(())), None) => None,
+            (WaitResult::Done(Ok(())), None) => None,
             _ => Some(Handshake::Failed),
         };
         if let Some(handshake) = handshake {
-            metrics::server_handshake(&self.session.worker, (self.proxy.index, server.serial), handshake);
+            metrics::server_handshake(&self.session.worker, self.proxy.index, server.serial, handshake);
         }
         match shaken {
-            Waited::Done(Ok(())) => {
+            WaitResult::Done(Ok(())) => {
                 let carrier = Carrier::Own(stream);
                 Attempt::Connected(Link { carrier, answers, glitches, private, first, generation, place, pool_key })
             }
-            Waited::Done(Err(insecure)) => {
+            WaitResult::Done(Err(insecure)) => {
                 tls.client.forget_protocols();
                 self.note_error(tls_error(&insecure).0);
                 self.state.borrow_mut().attempts.server_tls = stream.handshake_info().cloned();
                 Attempt::Refused
             }
-            Waited::Expired => {
+            WaitResult::Expired => {
                 self.note_error(ConnectionError::TLS_TIMEOUT);
                 Attempt::Expired
             }
-            Waited::Gone => Attempt::Gone,
+            WaitResult::Gone => Attempt::Gone,
         }
     }
 

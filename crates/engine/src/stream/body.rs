@@ -4,7 +4,7 @@
 use std::task::Poll;
 
 use conn::exchange::{Coding, RequestBody};
-use conn::flow::{FlowError, FlowStep, Moved};
+use conn::flow::{FlowError, FlowProgress, FlowStep};
 use conn::h1::{BodyEnd, UnreadBody};
 
 use crate::session::Session;
@@ -19,7 +19,8 @@ use crate::worker::SharedStreamState;
 /// Those of [`RequestBody::start`].
 pub fn start(
     up: &mut RequestBody,
-    (body, coding): (UnreadBody, Coding),
+    body: UnreadBody,
+    coding: Coding,
     client: &mut Client,
     state: &SharedStreamState,
     prepare: impl FnOnce(&mut conn::flow::Flow, bool),
@@ -81,7 +82,7 @@ impl Remainder for RequestBody {
         let mut dropped = 0;
         client.timer.arm(limit.map(|limit| rt::now() + limit));
         let ended = std::future::poll_fn(|cx| {
-            let mut moved = Moved::default();
+            let mut moved = FlowProgress::default();
             let step = self.poll_drain(cx, &mut client.conn, &mut moved);
             dropped += moved.read;
             match step {
@@ -102,9 +103,9 @@ impl Remainder for RequestBody {
 }
 
 /// A request whose end cannot be determined.
-pub struct Endless;
+pub struct UndelimitedBody;
 
-impl Remainder for Endless {
+impl Remainder for UndelimitedBody {
     fn is_read(&self) -> bool {
         false
     }

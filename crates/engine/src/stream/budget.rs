@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::stream_state::spent::Spent;
+use crate::stream_state::evaluation_cost::EvaluationTime;
 use crate::worker::Worker;
 
-impl Spent {
+impl EvaluationTime {
     /// Charges the work of the current worker since it last read the clock in the same call of its task. `long`: a
     /// potentially long step follows. False: `budget`, the total of the stream, is exhausted.
     ///

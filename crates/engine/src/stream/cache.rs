@@ -9,7 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use conn::service::Service;
-use live::cache::{Cache, Codings, Found, Object, Place, Role, Signature, Update, Varies, Wants};
+use live::cache::{Cache, CacheLookup, Codings, Object, Place, RequestDirectives, Role, Signature, Update, Varies};
 use live::counters::{ContentCounters, Count};
 use policy::rule::Action;
 use wire::date::parse_http_date;
@@ -17,12 +17,12 @@ use wire::http::{Framing, Head, Method, Version};
 
 use crate::session::Session;
 pub use crate::stream::cache_help::Help;
+use crate::stream::early_hints;
 use crate::stream::filter;
-use crate::stream::freshness::{self, Asked, has_directive, lifetime, lifetime_by_standard, staleness};
-use crate::stream::hints;
+use crate::stream::freshness::{self, CacheDirectives, has_directive, lifetime, lifetime_by_standard, staleness};
 use crate::stream::request_target::origin_form;
-use crate::stream::started_service::Started;
-use crate::stream::stored::Stored;
+use crate::stream::started_service::StartedService;
+use crate::stream::stored_response::StoredResponse;
 use crate::stream::validation;
 use crate::stream_state::cache_use::CacheUse;
 use crate::stream_state::{ServiceName, StreamState};
@@ -70,7 +70,7 @@ fn key(session: &Session, request: &Head) -> Vec<u8> {
 /// Performs the action of a rule on a request.
 pub fn request(session: &Session, state: &mut StreamState, action: &Action) -> Help {
     match action {
-        Action::UseCache { cache, hints } => look_up(session, state, (*cache, *hints)),
+        Action::UseCache { cache, hints } => look_up(session, state, *cache, *hints),
         Action::PurgeCache(cache) => {
             if let Some(cache) = session.worker.process.live.caches.get(*cache) {
                 let key = key(session, &state.request);
@@ -102,7 +102,7 @@ fn fallback(session: &Session, state: &StreamState) -> Option<(usize, Arc<Object
 }
 
 /// Returns the stale response that answers a request whose server has failed with that status, if one may.
-pub fn stale_answer(session: &Session, state: &mut StreamState, status: i32) -> Option<Started> {
+pub fn stale_answer(session: &Session, state: &mut StreamState, status: i32) -> Option<StartedService> {
     let (index, object) = fallback(session, state).filter(|_| is_failure(status))?;
     takes_over(session, state, index, object)
 }
@@ -113,14 +113,14 @@ pub(super) fn takes_over(
     state: &mut StreamState,
     index: usize,
     object: Arc<Object>,
-) -> Option<Started> {
+) -> Option<StartedService> {
     answers(session, state, index, object);
     state.response.clear();
     withdraw(state);
     // Requests that wait for this one look up again.
     state.cache.as_mut()?.lead.take();
     let service = take_hit(session, state).map(|stored| Box::new(stored) as Box<dyn Service>);
-    Some(Started { service, shown: SHOWN, ruled: true })
+    Some(StartedService { service, shown: SHOWN, ruled: true })
 }
 
 /// Records that a response of the cache answers the request.
@@ -137,7 +137,7 @@ fn withdraw(state: &mut StreamState) {
 }
 
 /// The rule `cache-use`: looks up a response.
-fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, bool)) -> Help {
+fn look_up(session: &Session, state: &mut StreamState, index: usize, hints: bool) -> Help {
     let Some(cache) = session.worker.process.live.caches.get(index) else { return Help::None };
     let request = &state.request;
     // A request with credentials gets a stored response only if RFC 9111 permits it (section 3.5).
@@ -152,19 +152,19 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
     let may_store = method == Method::Get && plain && !has_directive(request, b"cache-control", b"no-store");
     let key = key(session, request);
     let asked = if cache.plan().standard {
-        freshness::asked(request)
+        freshness::parse_directives(request)
     } else {
-        Asked { wants_fresh: freshness::wants_fresh(request), ..Asked::default() }
+        CacheDirectives { wants_fresh: freshness::wants_fresh(request), ..CacheDirectives::default() }
     };
-    let mut found = Found::Nothing;
+    let mut found = CacheLookup::Nothing;
     let may_answer = matches!(method, Method::Get | Method::Head) && plain && !asked.wants_fresh;
     if may_answer {
         count(session, state, |counters| &counters.cache_lookups);
         if let Some(signature) = &signature {
-            found = find(cache, (&key, signature), &asked, authorized);
+            found = find(cache, &key, signature, &asked, authorized);
         }
     }
-    if let Found::Hit(object) = found {
+    if let CacheLookup::Hit(object) = found {
         session.worker.keep_text(key);
         // A conditional request of another cache is withdrawn.
         withdraw(state);
@@ -188,9 +188,9 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
         only_if_cached: asked.only_if_cached,
     };
     session.worker.keep_text(key);
-    let lies = (!authorized && matches!(found, Found::Nothing | Found::Hints(_)))
-        .then(|| lies(session, cache, (&cache_use, index)));
-    let help = match lies.flatten().filter(|_| may_answer && asked.wants == Wants::default()) {
+    let lies = (!authorized && matches!(found, CacheLookup::Nothing | CacheLookup::Hints(_)))
+        .then(|| lies(session, cache, &cache_use, index));
+    let help = match lies.flatten().filter(|_| may_answer && asked.wants == RequestDirectives::default()) {
         Some(place) => {
             cache_use.lies = Some((index, place));
             Help::Reads
@@ -198,29 +198,31 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
         None if asked.only_if_cached => return Help::Unsatisfied,
         // It neither waits for another request nor lets others wait for it.
         None if authorized => Help::None,
-        None => settle(session, state, cache, (&mut cache_use, index, hints), found, true),
+        None => {
+            continue_after_lookup(session, state, cache, &mut cache_use, Lookup { index, found, hints, waits: true })
+        }
     };
     state.cache = Some(Box::new(cache_use));
     help
 }
 
 /// Looks up a response for a request with these cache directives; `authorized`: the request has credentials.
-fn find(cache: &Cache, (key, signature): (&[u8], &Signature), asked: &Asked, authorized: bool) -> Found {
+fn find(cache: &Cache, key: &[u8], signature: &Signature, asked: &CacheDirectives, authorized: bool) -> CacheLookup {
     let found = match cache.plan().standard {
         true => cache.look_up_for(key, signature, rt::now(), &asked.wants),
         false => cache.look_up(key, signature, rt::now()),
     };
     match found {
-        Found::Hit(object) if authorized && !freshness::is_for_all(&object.head) => Found::Nothing,
-        Found::Hit(object) => Found::Hit(object),
-        _ if authorized => Found::Nothing,
-        Found::Stale(object) if asked.only_if_cached => Found::Hit(object),
+        CacheLookup::Hit(object) if authorized && !freshness::is_for_all(&object.head) => CacheLookup::Nothing,
+        CacheLookup::Hit(object) => CacheLookup::Hit(object),
+        _ if authorized => CacheLookup::Nothing,
+        CacheLookup::Stale(object) if asked.only_if_cached => CacheLookup::Hit(object),
         found => found,
     }
 }
 
 /// Returns the place of the response in the file of a cache.
-fn lies(session: &Session, cache: &Cache, (cache_use, index): (&CacheUse, usize)) -> Option<Place> {
+fn lies(session: &Session, cache: &Cache, cache_use: &CacheUse, index: usize) -> Option<Place> {
     if !cache.has_disk() || !session.worker.process.disks.get(index)?.is_ready() {
         return None;
     }
@@ -257,29 +259,40 @@ pub async fn read(session: &Session, timer: &mut rt::Timer, state: &SharedStream
     Help::Answers
 }
 
-/// Decides how a request continues after a lookup. `waits`: it may wait for another request.
-fn settle(
+/// Result of a lookup.
+struct Lookup {
+    /// Index of the cache.
+    index: usize,
+    found: CacheLookup,
+    /// The links of a stored response may be sent as early hints.
+    hints: bool,
+    /// The request may wait for another request.
+    waits: bool,
+}
+
+/// Decides how a request continues after a lookup.
+fn continue_after_lookup(
     session: &Session,
     state: &mut StreamState,
     cache: &Arc<Cache>,
-    (cache_use, index, hints): (&mut CacheUse, usize, bool),
-    found: Found,
-    waits: bool,
+    cache_use: &mut CacheUse,
+    lookup: Lookup,
 ) -> Help {
+    let Lookup { index, found, hints, waits } = lookup;
     let now = rt::now();
     let found = match found {
         // One request refreshes the response; the others are answered with the stale one until it is done.
-        Found::Stale(object) if cache_use.may_store => match cache.join(&cache_use.key, now, now + REFRESH) {
+        CacheLookup::Stale(object) if cache_use.may_store => match cache.join(&cache_use.key, now, now + REFRESH) {
             Role::Leads(lead) => {
                 cache_use.lead.set(Some(lead));
-                Found::Nothing
+                CacheLookup::Nothing
             }
-            Role::Follows => Found::Hit(object),
+            Role::Follows => CacheLookup::Hit(object),
         },
-        Found::Stale(object) => Found::Hit(object),
+        CacheLookup::Stale(object) => CacheLookup::Hit(object),
         other => other,
     };
-    if let Found::Hit(object) = found {
+    if let CacheLookup::Hit(object) = found {
         answers(session, state, index, object);
         return Help::Answers;
     }
@@ -301,7 +314,7 @@ fn settle(
         (cache_use.asks_for, cache_use.conditional) = (Some((index, object)), true);
     }
     match found {
-        Found::Hints(object) if hints => {
+        CacheLookup::Hints(object) if hints => {
             count(session, state, |counters| &counters.cache_hint_hits);
             cache_use.hints = Some(object);
             Help::Hints
@@ -326,7 +339,13 @@ pub fn look_again(session: &Session, state: &mut StreamState, waits_on: bool) ->
     let mut help = Help::None;
     if let (Some(cache), Some(index), Some(signature)) = (cache, index, &cache_use.signature) {
         let found = cache.look_up(&cache_use.key, signature, rt::now());
-        help = settle(session, state, cache, (&mut cache_use, index, false), found, waits_on);
+        help = continue_after_lookup(
+            session,
+            state,
+            cache,
+            &mut cache_use,
+            Lookup { index, found, hints: false, waits: waits_on },
+        );
     }
     state.cache = Some(cache_use);
     help
@@ -347,11 +366,11 @@ pub fn take_hints(state: &mut StreamState) -> Option<Arc<Object>> {
 }
 
 /// Takes the response that was found for a request and answers it.
-pub(super) fn take_hit(session: &Session, state: &mut StreamState) -> Option<Stored> {
+pub(super) fn take_hit(session: &Session, state: &mut StreamState) -> Option<StoredResponse> {
     let object = state.answer.hit.take()?;
     let cache = state.answer.cache_hit.and_then(|index| session.worker.process.live.caches.get(index));
     let ranges = cache.is_some_and(|cache| cache.plan().ranges);
-    Some(Stored::new(object, ranges))
+    Some(StoredResponse::new(object, ranges))
 }
 
 /// The rule `cache-store`: stores the response, or invalidates the responses that the request has changed.
@@ -464,8 +483,8 @@ pub(super) fn freshen(cache: &Cache, cache_use: &CacheUse, head: &Head, asked: b
             return Update::Keep;
         }
         let kept = freshness::updated(&object.head, head);
-        let times = (rt::now(), rt::wall().seconds);
-        let Some(life) = lifetime_by_standard(cache.plan().age, &kept, times) else { return Update::Remove };
+        let life = lifetime_by_standard(cache.plan().age, &kept, rt::now(), rt::wall().seconds);
+        let Some(life) = life else { return Update::Remove };
         let mut fresh = object.with_head(kept, life);
         (fresh.never_stale, fresh.stale_if_error) = staleness(&fresh.head);
         Update::Replace(Box::new(fresh))
@@ -475,9 +494,8 @@ pub(super) fn freshen(cache: &Cache, cache_use: &CacheUse, head: &Head, asked: b
 /// Returns the response to store and the length of its body; `None`: it must not be stored.
 fn object(cache: &Cache, cache_use: &CacheUse, head: &Head) -> Option<(Object, Option<u64>)> {
     let plan = cache.plan();
-    let times = (rt::now(), rt::wall().seconds);
-    let life =
-        if plan.standard { lifetime_by_standard(plan.age, head, times) } else { lifetime(plan.age, head, times) }?;
+    let of_plan = if plan.standard { lifetime_by_standard } else { lifetime };
+    let life = of_plan(plan.age, head, rt::now(), rt::wall().seconds)?;
     let varies = Varies::of(head);
     let mut variant = (Varies::default(), Signature::default());
     if head.contains(b"vary") {
@@ -514,7 +532,7 @@ fn object(cache: &Cache, cache_use: &CacheUse, head: &Head) -> Option<(Object, O
         object.tags = tags(head, field);
     }
     if plan.hints != config::spec::EarlyHints::Off {
-        object.hints = head.all(b"link").filter_map(hints::of_field).collect();
+        object.hints = head.all(b"link").filter_map(early_hints::of_field).collect();
     }
     Some((object, length))
 }

@@ -4,8 +4,10 @@ use config::spec::{LogStep, Mode};
 use expression::record::{Origin, Record};
 use policy::program::LogMoment;
 
-use crate::service::log::{Shown, Verdict};
+use crate::service::log::{LineSettings, Verdict};
 use crate::session::Session;
+use crate::stream::client::Client;
+use crate::stream::context::RequestContext;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::record::{is_normal, with_record};
 use crate::stream::{otel, stages};
@@ -29,6 +31,15 @@ pub fn conclude(session: &Session, state: SharedStreamState) {
         log(session, &known, Origin::Close);
     }
     session.end(state);
+}
+
+impl<'s> RequestContext<'s> {
+    /// Concludes the stream, see [`conclude`]. Returns the client's side, which continues or ends.
+    #[inline]
+    pub fn conclude(self) -> &'s mut Client {
+        conclude(self.session, self.state);
+        self.client
+    }
 }
 
 /// Logs a request on a multiplexed connection that did not become a stream (`tune.h2.log-errors`).
@@ -131,7 +142,7 @@ pub fn log_now(view: EvalContext<'_>, step: LogStep, profile: Option<usize>) {
                 route,
                 Verdict::Normal,
                 &record,
-                Shown { level, context: Some(context), profile, span: otel::span(state) },
+                LineSettings { level, context: Some(context), profile, span: otel::span(state) },
             );
         });
     });
@@ -180,10 +191,10 @@ fn log(session: &Session, state: &StreamState, origin: Origin) {
             }
             _ => {}
         }
-        let shown = Shown { level, span: otel::span(state), ..Shown::default() };
+        let shown = LineSettings { level, span: otel::span(state), ..LineSettings::default() };
         if route.has_expressions() {
             EvalContext::log(session, state).lend(|context| {
-                logger.traffic(route, verdict, &record, Shown { context: Some(context), ..shown });
+                logger.traffic(route, verdict, &record, LineSettings { context: Some(context), ..shown });
             });
         } else {
             logger.traffic(route, verdict, &record, shown);

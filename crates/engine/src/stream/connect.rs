@@ -18,7 +18,7 @@ use live::health::Symptom;
 use live::trace::events;
 use live::{Assignment, Local, PickContext, Preference, Priority, ProxyState, QueueTicket};
 use policy::program::{Backend, Features, MuxProtocol, Proxy, Redispatch, Server};
-use policy::rule::Bound;
+use policy::rule::SelectedServer;
 use rt::net::{Address, Hangup};
 use wire::http::Method;
 
@@ -28,13 +28,13 @@ use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::activity::WATCH_AFTER;
 use crate::stream::attempt::Attempt;
-use crate::stream::crowd::Turn;
+use crate::stream::client_limit::QueuedStream;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::metrics::{self, ServerEvent};
-use crate::stream::private;
+use crate::stream::private_connections;
 use crate::stream::server_target::{REDIRECT, Refusal, Target};
-use crate::stream::{early, otel, redirect, server_multiplex, websocket};
-use crate::stream_state::kernel::Kernel;
+use crate::stream::{early_data, otel, redirect, server_multiplex, websocket};
+use crate::stream_state::socket_handle::Kernel;
 use crate::stream_state::{Cause, Phase, StreamState};
 use crate::worker::{SharedStreamState, Slot, Worker};
 
@@ -64,7 +64,7 @@ pub struct Request<'a> {
     /// Hash for load balancing.
     pub hash: Option<u32>,
     /// The server to which the request is bound (persistence).
-    pub bound: Option<Bound>,
+    pub bound: Option<SelectedServer>,
     /// Only a new connection may be used.
     pub fresh: bool,
     /// The session's first request.
@@ -74,7 +74,7 @@ pub struct Request<'a> {
 }
 
 /// How far [`Request::begin`] got without waiting, if it did not complete.
-pub enum Begun {
+pub enum PendingRequest {
     /// A slot of a server was obtained.
     Slot(Slot),
     /// The result of load balancing is not a slot.
@@ -82,7 +82,7 @@ pub enum Begun {
     /// Memory is scarce: the request waits for memory first, with the slot that it holds.
     Waits(Option<Slot>),
     /// Too many uploads of the client's address are in progress: the request waits for its turn.
-    Crowded(Turn),
+    Crowded(QueuedStream),
 }
 
 impl Request<'_> {
@@ -91,12 +91,12 @@ impl Request<'_> {
     ///
     /// # Errors
     /// The request has to wait or to connect: [`Request::obtain`] continues from there.
-    pub fn begin(&mut self, held: Option<Slot>, place: &mut Option<Target>) -> Result<(), Begun> {
+    pub fn begin(&mut self, held: Option<Slot>, place: &mut Option<Target>) -> Result<(), PendingRequest> {
         if held.is_none() && self.exclude.is_none() {
             self.session.worker.proxy_state(self.proxy.index).note_request(rt::now());
         }
         if rt::memory_is_critical() {
-            return Err(Begun::Waits(held));
+            return Err(PendingRequest::Waits(held));
         }
         if self.client.is_uploading() {
             self.enter_crowd()?;
@@ -108,7 +108,7 @@ impl Request<'_> {
                     self.count_server(&slot, self.binding(self.exclude).is_none());
                     slot
                 }
-                other => return Err(Begun::Assigned(other)),
+                other => return Err(PendingRequest::Assigned(other)),
             },
         };
         let server =
@@ -128,7 +128,7 @@ impl Request<'_> {
             *place = Some(Target { slot, link });
             return Ok(());
         }
-        Err(Begun::Slot(slot))
+        Err(PendingRequest::Slot(slot))
     }
 
     /// Gets a server and a link to it, without waiting if possible, otherwise by [`Request::obtain`].
@@ -148,23 +148,23 @@ impl Request<'_> {
     ///
     /// # Errors
     /// The refusal that is logged and sent to the client.
-    pub async fn obtain(&mut self, begun: Begun) -> Result<Target, Refusal> {
+    pub async fn obtain(&mut self, begun: PendingRequest) -> Result<Target, Refusal> {
         let Some(backend) = &self.proxy.backend else { return Err(Refusal::new(Cause::Server, Phase::Connect, 503)) };
         let mut exclude = self.exclude;
         let mut begun = Some(begun);
         loop {
             let slot = match begun.take() {
-                Some(Begun::Slot(slot)) => slot,
-                Some(Begun::Waits(held)) => {
+                Some(PendingRequest::Slot(slot)) => slot,
+                Some(PendingRequest::Waits(held)) => {
                     self.wait_for_memory().await?;
-                    begun = held.map(Begun::Slot);
+                    begun = held.map(PendingRequest::Slot);
                     continue;
                 }
-                Some(Begun::Crowded(turn)) => {
+                Some(PendingRequest::Crowded(turn)) => {
                     self.wait_for_turn(turn).await?;
                     continue;
                 }
-                Some(Begun::Assigned(assignment)) => self.settle(assignment, exclude).await?,
+                Some(PendingRequest::Assigned(assignment)) => self.settle(assignment, exclude).await?,
                 None => self.settle(self.choose(exclude), exclude).await?,
             };
             if exclude.is_some_and(|left| left != slot.server()) {
@@ -212,7 +212,7 @@ impl Request<'_> {
                 if let Err(refusal) = self.turn_around(pauses).await {
                     return Err(self.give_up(slot, refusal));
                 }
-                begun = Some(Begun::Slot(slot));
+                begun = Some(PendingRequest::Slot(slot));
             }
         }
     }
@@ -244,24 +244,24 @@ impl Request<'_> {
             self.sign(server, Sign::Connected);
             link.place = place;
             link.first = self.first;
-            link.private |= private::authenticates(&self.state.borrow());
+            link.private |= private_connections::authenticates(&self.state.borrow());
         }
         let Attempt::Connected(link) = attempt else { return Ok(attempt) };
         Ok(match server_multiplex::protocol_on(server, special, &link) {
             Some(protocol) if self.proxy.mode == Mode::Http => {
                 let shared = !link.private && backend.http_reuse != HttpReuse::Never;
-                let link = server_multiplex::open(self.session, (self.proxy.index, server), protocol, shared, link);
+                let link = server_multiplex::open(self.session, self.proxy.index, server, protocol, shared, link);
                 link.map_or(Attempt::Unable, Attempt::Connected)
             }
             _ => match server_multiplex::shared_app(backend, server).filter(|_| !link.private) {
                 None => {
                     if backend.fcgi.is_some() {
                         let worker = &self.session.worker;
-                        trace(worker, (self.proxy, server), &events::FCONN_NEW, String::new);
+                        trace(worker, self.proxy, server, &events::FCONN_NEW, String::new);
                     }
                     Attempt::Connected(server_multiplex::speak_fcgi(backend, server, link, true))
                 }
-                Some(app) => server_multiplex::open_fcgi(self.session, (self.proxy.index, server), app, link)
+                Some(app) => server_multiplex::open_fcgi(self.session, self.proxy.index, server, app, link)
                     .map_or(Attempt::Unable, Attempt::Connected),
             },
         })
@@ -306,7 +306,7 @@ impl Request<'_> {
         };
         state.attempts.link = Some(LinkFacts { answers: link.answers, error: ConnectionError::NONE, protocol });
         state.attempts.server_tls = link.carrier.handshake_info().cloned();
-        early::note(state, state.attempts.server_tls.is_none() && link.carrier.is_early());
+        early_data::note(state, state.attempts.server_tls.is_none() && link.carrier.is_early());
         state.attempts.server_kernel = Kernel::Ask(link.carrier.socket());
         state.timings.connected = Some(rt::now());
         if self.features.have(Features::RESPONSE_RULES.with(Features::SOURCE_LOG)) {
@@ -340,12 +340,12 @@ impl Request<'_> {
         let (waiting, at_server) = proxy_state.queued(server);
         let server = self.proxy.backend.as_ref().zip(server).and_then(|(backend, server)| backend.servers.get(server));
         let sessions = proxy_state.counts(None).beconn;
-        let server = (server.map(|server| (server, at_server)), balanced);
-        metrics::queued(&self.session.worker, self.proxy, server, waiting, sessions);
+        let server = server.map(|server| (server, at_server));
+        metrics::queued(&self.session.worker, self.proxy, server, balanced, waiting, sessions);
     }
 
     /// Returns the server to which the request is bound, without load balancing.
-    fn binding(&self, exclude: Option<usize>) -> Option<Bound> {
+    fn binding(&self, exclude: Option<usize>) -> Option<SelectedServer> {
         self.bound.filter(|bound| exclude.is_none() || bound.stays)
     }
 
@@ -432,11 +432,11 @@ impl Request<'_> {
             state.timings.queued = Some(rt::now());
         }
         match waited {
-            Waited::Done(slot) => {
+            WaitResult::Done(slot) => {
                 self.count_server(&slot, false);
                 Ok(slot)
             }
-            Waited::Expired => {
+            WaitResult::Expired => {
                 let server = ticket.server();
                 self.state.borrow_mut().route.server = server;
                 let servers = self.proxy.backend.as_ref().map(|backend| &backend.servers);
@@ -444,7 +444,7 @@ impl Request<'_> {
                 metrics::step(&self.session.worker, self.proxy, server, ServerEvent::Failure);
                 Err(Refusal::new(Cause::ServerTimeout, Phase::Queue, 503))
             }
-            Waited::Gone => {
+            WaitResult::Gone => {
                 self.state.borrow_mut().route.server = ticket.server();
                 Err(Refusal::new(Cause::Client, Phase::Queue, -1))
             }
@@ -458,7 +458,7 @@ impl Request<'_> {
         }
         let pool = &self.session.worker.process.pool;
         let stays = |link: &Link| link.is(wanted) && link.generation == pool.generation(server.serial);
-        let own = private::take(self.session, server.serial, stays);
+        let own = private_connections::take(self.session, server.serial, stays);
         if own.is_some() {
             return own;
         }
@@ -469,8 +469,9 @@ impl Request<'_> {
             HttpReuse::Safe | HttpReuse::Aggressive | HttpReuse::Always => false,
         };
         let worker = &self.session.worker;
-        let may_share: &dyn Fn(bool) -> bool =
-            &|is_early| !private::authenticates(&self.state.borrow()) && (!is_early || self.may_be_early(server));
+        let may_share: &dyn Fn(bool) -> bool = &|is_early| {
+            !private_connections::authenticates(&self.state.borrow()) && (!is_early || self.may_be_early(server))
+        };
         let link = worker.links.take(&worker.process.pool, server.serial, (proven, may_share), wanted);
         link.map(|link| server_multiplex::speak_fcgi(backend, server, link, false))
     }
@@ -495,8 +496,8 @@ impl Request<'_> {
         let own = self.state.borrow().rules.orders.get().timeouts;
         let pause = own.connect.or(self.proxy.timeouts.connect).map_or(TURNAROUND, |limit| limit.min(TURNAROUND));
         match self.wait(Some(rt::now() + pause), |_| Poll::<()>::Pending).await {
-            Waited::Gone => Err(Refusal::new(Cause::Client, Phase::Connect, -1)),
-            Waited::Done(()) | Waited::Expired => Ok(()),
+            WaitResult::Gone => Err(Refusal::new(Cause::Client, Phase::Connect, -1)),
+            WaitResult::Done(()) | WaitResult::Expired => Ok(()),
         }
     }
 
@@ -505,25 +506,25 @@ impl Request<'_> {
         &mut self,
         deadline: Option<Moment>,
         mut ready: impl FnMut(&mut Context<'_>) -> Poll<T>,
-    ) -> Waited<T> {
+    ) -> WaitResult<T> {
         let watch = rt::now() + WATCH_AFTER;
         let abort_on_close = self.proxy.backend.as_ref().is_some_and(|backend| backend.abortonclose);
         let mut watching = true;
         std::future::poll_fn(|cx| {
             if let Poll::Ready(value) = ready(cx) {
-                return Poll::Ready(Waited::Done(value));
+                return Poll::Ready(WaitResult::Done(value));
             }
             loop {
                 let now = rt::now();
                 if deadline.is_some_and(|deadline| now >= deadline) {
-                    return Poll::Ready(Waited::Expired);
+                    return Poll::Ready(WaitResult::Expired);
                 }
                 let mut next = deadline;
                 if watching {
                     if now >= watch || self.client.is_watched() {
                         match self.client.poll_closed(cx) {
                             Poll::Ready(Hangup::PeerClosed) if !abort_on_close && self.has_asked() => watching = false,
-                            Poll::Ready(_) => return Poll::Ready(Waited::Gone),
+                            Poll::Ready(_) => return Poll::Ready(WaitResult::Gone),
                             Poll::Pending => {}
                         }
                     } else {
@@ -560,7 +561,7 @@ pub(super) fn make_room(worker: &Worker, proxy: &Proxy, server: &Server) -> Resu
 
 /// Whether a retry goes to another server: as `option redispatch` says, and immediately if no hash would select the
 /// same server again.
-pub fn goes_elsewhere(backend: &Backend, state: &StreamState, bound: Option<Bound>) -> bool {
+pub fn goes_elsewhere(backend: &Backend, state: &StreamState, bound: Option<SelectedServer>) -> bool {
     let tied = backend.recogniser.is_some() || bound.is_some();
     let at_once = !tied && backend.redispatch != Redispatch::Never;
     let stays = backend.servers.len() < 2 || bound.is_some_and(|bound| bound.stays);
@@ -583,7 +584,7 @@ pub fn hash_of_key(view: EvalContext<'_>, backend: &Backend, key: &Expression) -
 }
 
 /// Result of a wait.
-pub(super) enum Waited<T> {
+pub(super) enum WaitResult<T> {
     /// Completed with this value.
     Done(T),
     /// The deadline has expired.

@@ -10,7 +10,7 @@ use base::buffer::Buffer;
 use base::moment::Moment;
 use conn::downstream::Downstream;
 use conn::duplex::Duplex;
-use conn::flow::{Flow, FlowStep, Moved};
+use conn::flow::{Flow, FlowProgress, FlowStep};
 use conn::transport::Transport;
 use expression::sample::{Bytes, Direction};
 use policy::program::Proxy;
@@ -23,9 +23,9 @@ use crate::resolve;
 use crate::script::{Action, StreamAccess, Verdict};
 use crate::session::Session;
 use crate::stream::actions;
+use crate::stream::client_abort::{LEFT, unless_left};
 use crate::stream::ending::Ending;
 use crate::stream::evaluate::EvalContext;
-use crate::stream::leaving::{LEFT, unless_left};
 use crate::stream::rules::{Content, Progress, run_content};
 use crate::stream::script;
 use crate::stream::sticking;
@@ -49,11 +49,8 @@ pub fn outcome(state: &SharedStreamState, ended: &Final, phase: Phase) -> Outcom
     Outcome::new(if failed { Cause::Internal } else { Cause::Proxy }, phase)
 }
 
-/// Rules on bytes, and the maximum time that they wait for these (`inspect-delay`).
-pub type OnBytes<'a> = (&'a [Rule], Option<Duration>);
-
 /// How a session continues after its rules have passed.
-pub enum Passed {
+pub enum Continuation {
     /// In the same mode.
     Goes,
     /// In HTTP mode.
@@ -72,8 +69,9 @@ pub fn request<'a>(
     input: &'a mut Buffer,
     timer: &'a mut rt::Timer,
     state: &'a SharedStreamState,
-    (rules, delay): OnBytes<'a>,
-) -> impl Future<Output = Result<Passed, Outcome>> + 'a {
+    rules: &'a [Rule],
+    delay: Option<Duration>,
+) -> impl Future<Output = Result<Continuation, Outcome>> + 'a {
     let begun = rt::now();
     let deadline = begun + delay.unwrap_or_default();
     let most = session.proxy().timeouts.client.map(|limit| begun + limit);
@@ -107,12 +105,12 @@ pub fn request<'a>(
             *input = Buffer::empty();
         }
         Poll::Ready(match ended? {
-            None => Ok(Passed::Goes),
+            None => Ok(Continuation::Goes),
             Some(Final::SwitchMode(protocol)) => {
                 session.upgrade(*protocol);
-                Ok(Passed::Upgraded)
+                Ok(Continuation::Upgraded)
             }
-            Some(Final::Service(service)) => Ok(Passed::Served(Box::new(service.clone()))),
+            Some(Final::Service(service)) => Ok(Continuation::Served(Box::new(service.clone()))),
             Some(ended) => {
                 cut(client, ended);
                 Err(outcome(state, ended, Phase::Request))
@@ -146,7 +144,8 @@ pub async fn http_request(
     client: &mut Downstream,
     timer: &mut rt::Timer,
     state: &SharedStreamState,
-    (rules, delay): OnBytes<'_>,
+    rules: &[Rule],
+    delay: Option<Duration>,
 ) -> Result<(), Stopped> {
     let deadline = rt::now() + delay.unwrap_or_default();
     let mut inspection = Inspection::new(session, state, rules);
@@ -188,7 +187,7 @@ struct Inspection<'s> {
     rules: &'s [Rule],
     progress: Progress,
     /// The name resolution in progress.
-    asked: Option<Asked<'s>>,
+    asked: Option<Resolution<'s>>,
     /// The script action that is running.
     script: Option<Box<dyn Action>>,
     /// The verdict of a script action that ended the message with an answer of its own.
@@ -206,7 +205,7 @@ enum Decision<'s> {
 }
 
 /// A name resolution.
-struct Asked<'s> {
+struct Resolution<'s> {
     lookup: &'s NameLookup,
     found: Pin<Box<dyn Future<Output = Option<IpAddr>> + 's>>,
     /// Only cached addresses are used: the result is available immediately.
@@ -226,7 +225,7 @@ impl<'s> Inspection<'s> {
                 let access = StreamAccess::of_bytes(self.session, self.state, Direction::Request, bytes);
                 let Poll::Ready(verdict) = action.poll(cx, &access) else { return Decision::Open };
                 self.script = None;
-                match script::judge(&verdict, Direction::Request) {
+                match script::effect_of(&verdict, Direction::Request) {
                     Ok(true) => {}
                     Ok(false) => return Decision::Made(None),
                     Err(ended) => {
@@ -261,7 +260,7 @@ impl<'s> Inspection<'s> {
                     let worker = &self.session.worker;
                     self.asked = name.zip(lookup.section).map(|(name, section)| {
                         let found = resolve::lookup(worker, section, name, lookup.prefers_ipv4, !complete);
-                        Asked { lookup, found: Box::pin(found), known: complete }
+                        Resolution { lookup, found: Box::pin(found), known: complete }
                     });
                 }
             }
@@ -299,20 +298,20 @@ pub async fn response(
     ends: Ends<'_>,
     duplex: &mut Duplex,
     state: &SharedStreamState,
-    (before, proxy): (&[&[Rule]], &Proxy),
+    before: &[&[Rule]],
+    proxy: &Proxy,
 ) -> Result<bool, Outcome> {
     let mut lists = before.iter().copied().chain([&*proxy.rules.response_content]);
     let mut rules = lists.next().unwrap_or_default();
-    let begun = rt::now();
+    let (begun, delay) = (rt::now(), proxy.rules.response_delay.unwrap_or_default());
     let most = proxy.timeouts.server.map(|limit| begun + limit);
-    let delay = proxy.rules.response_delay.unwrap_or_default();
     let mut wait = Wait { deadline: begun + delay, most, ended: false, failed: false };
     let (mut input, mut progress) = (Buffer::empty(), Progress::default());
     let mut running: Option<Box<dyn Action>> = None;
     let Ends { client, server, timer } = ends;
     let ended = std::future::poll_fn(|cx| {
         loop {
-            let mut moved = Moved::default();
+            let mut moved = FlowProgress::default();
             let step = duplex.poll_up(cx, client, server, &mut moved);
             state.borrow_mut().accounting.bytes.bytes_in += moved.read as u64;
             match step {
@@ -326,7 +325,7 @@ pub async fn response(
                 let access = StreamAccess::of_bytes(session, state, Direction::Response, bytes);
                 let Poll::Ready(verdict) = action.poll(cx, &access) else { return Poll::Pending };
                 running = None;
-                match script::judge(&verdict, Direction::Response) {
+                match script::effect_of(&verdict, Direction::Response) {
                     Ok(true) => {}
                     Ok(false) => return Poll::Ready(Ok(None)),
                     Err(ended) => return Poll::Ready(Ok(Some(ended))),

@@ -11,7 +11,7 @@ use config::spec::Mode;
 use conn::buffered_body::{self, BufferedBody};
 use expression::record::{Endpoint, Record};
 use expression::sample::{
-    Bytes, Context, Cost, Counted, Direction, Extract, Probes, ProcessFacts, SessionFacts, Sink, StreamFacts,
+    Bytes, Context, Cost, CounterSource, Direction, Extract, Probes, ProcessFacts, SessionFacts, Sink, StreamFacts,
     TrackedEntry, Transaction, Transport, Unread, UsageOf, Value,
 };
 use expression::variable::{Phase, Variables};
@@ -20,11 +20,11 @@ use wire::http::{Framing, Head};
 
 use crate::probes::usage;
 use crate::session::Session;
-use crate::stream::kernel;
 use crate::stream::record::{is_normal, with_record};
+use crate::stream::tcp_info;
 use crate::stream::tracked;
 use crate::stream_state::StreamState;
-use crate::stream_state::spent::Spent;
+use crate::stream_state::evaluation_cost::EvaluationTime;
 
 /// Maximum length of a unique ID, as in HAProxy.
 const LONGEST_IDENTIFIER: usize = 127;
@@ -119,7 +119,7 @@ impl<'a> EvalContext<'a> {
     }
 
     /// Returns the cost of the evaluations.
-    pub fn spent(&self) -> &'a Spent {
+    pub fn spent(&self) -> &'a EvaluationTime {
         if self.is_log { &self.state.accounting.costs.log } else { &self.state.accounting.costs.rules }
     }
 
@@ -212,7 +212,7 @@ impl Probes for StreamProbes<'_, '_> {
             Transport::ServerSourcePort => port(self.server_source()),
             Transport::ServerAddress => address(self.server_address()),
             Transport::ServerPort => port(self.server_address()),
-            of_kernel => kernel::ask(self.0.session, self.0.state, of_kernel),
+            of_kernel => tcp_info::ask(self.0.session, self.0.state, of_kernel),
         }
     }
 
@@ -303,7 +303,7 @@ impl Probes for StreamProbes<'_, '_> {
         self.0.session.worker.process.host.variable(name)
     }
 
-    fn counters(&self) -> Option<&dyn Counted> {
+    fn counters(&self) -> Option<&dyn CounterSource> {
         Some(&self.0.session.worker.process.counters)
     }
 

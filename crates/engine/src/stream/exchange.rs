@@ -2,14 +2,14 @@
 //! in both directions concurrently. Owns the data in flight between the two; must never choose a server.
 
 mod head;
+mod hedged_exchange;
 mod inspect;
 mod limits;
 mod response_rules;
-mod rival;
 mod terms;
 
 pub use response_rules::{expose, finish_rules};
-pub use terms::{End, Remains, Terms};
+pub use terms::{End, ExchangeResult, Terms};
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use base::buffer::Buffer;
 use base::moment::Moment;
 use config::spec::RetryOn;
 use conn::exchange::{self, RequestBody};
-use conn::flow::{FlowError, FlowStep, Moved};
+use conn::flow::{FlowError, FlowProgress, FlowStep};
 use conn::h1::Violation;
 use conn::upstream::Upstream;
 
@@ -31,6 +31,7 @@ use crate::stream::fcgi;
 use crate::stream::metrics;
 use crate::stream::rules::Progress;
 use crate::stream::tracking;
+use crate::stream::tunnel::Tunnelled;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
@@ -38,7 +39,7 @@ use crate::worker::SharedStreamState;
 const BULK_PAUSE: Duration = Duration::from_millis(2);
 
 /// Progress of a service's answer before its exchange.
-pub enum Begun {
+pub enum ServiceProgress {
     /// Not started.
     Nothing,
     /// The rules have let its head pass.
@@ -126,7 +127,7 @@ pub struct Exchange<'a> {
     reply: Receiving,
     rules: AnswerRules,
     /// A second attempt runs concurrently with this one.
-    race: Option<Box<rival::Race>>,
+    race: Option<Box<hedged_exchange::Race>>,
     began: Moment,
     client_side: Activity,
     server_side: Activity,
@@ -214,13 +215,13 @@ impl<'a> Exchange<'a> {
 
     /// Continues with the answer of a service from its current state. Returns the result of the exchange if it ends
     /// immediately.
-    pub fn take_up(&mut self, begun: Begun) -> Option<End> {
-        self.reply.has_begun = !matches!(begun, Begun::Nothing);
+    pub fn take_up(&mut self, begun: ServiceProgress) -> Option<End> {
+        self.reply.has_begun = !matches!(begun, ServiceProgress::Nothing);
         match begun {
-            Begun::Nothing => {}
-            Begun::Ruled => self.rules.is_ruled = true,
-            Begun::Replaced(ending) => return Some(self.replace_answer(ending)),
-            Begun::Sent { head, left } => {
+            ServiceProgress::Nothing => {}
+            ServiceProgress::Ruled => self.rules.is_ruled = true,
+            ServiceProgress::Replaced(ending) => return Some(self.replace_answer(ending)),
+            ServiceProgress::Sent { head, left } => {
                 (self.request.progress, self.request.is_sent, self.request.step) =
                     (Upload::Done, true, FlowStep::Finished);
                 self.reply.message.go_on(head, left);
@@ -259,8 +260,8 @@ impl<'a> Exchange<'a> {
     }
 
     /// Returns the state of both connections after the exchange.
-    pub fn remains(&self) -> Remains {
-        Remains {
+    pub fn remains(&self) -> ExchangeResult {
+        ExchangeResult {
             client_goes_on: self.client_goes_on(),
             link_is_reusable: self.link_is_reusable(),
             nothing_sent: self.reply.progress == Answer::Awaited,
@@ -268,8 +269,9 @@ impl<'a> Exchange<'a> {
     }
 
     /// Takes the head of the answer that opened a tunnel, and the bytes that the server sent after it.
-    pub fn take_tunnel(&mut self) -> (Buffer, Buffer) {
-        self.reply.message.into_tunnel()
+    pub fn take_tunnel(&mut self) -> Tunnelled {
+        let (head, input) = self.reply.message.into_tunnel();
+        Tunnelled { head, input }
     }
 
     /// Takes the answer by which a rule replaces the server's.
@@ -321,7 +323,7 @@ impl<'a> Exchange<'a> {
     }
 
     fn advance_upload(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
-        let mut moved = Moved::default();
+        let mut moved = FlowProgress::default();
         let result = match self.request.progress {
             Upload::Done | Upload::Halted => return Ok(()),
             Upload::Flowing => self.request.body.poll(cx, &mut self.client.conn, &mut self.upstream, &mut moved),
@@ -441,7 +443,7 @@ impl<'a> Exchange<'a> {
     }
 
     fn advance_answer(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
-        let mut moved = Moved::default();
+        let mut moved = FlowProgress::default();
         let result = self.reply.message.poll(cx, &mut self.upstream, &mut self.client.conn, &mut moved);
         if self.reply.step == FlowStep::Held {
             self.server_side.reading_resumes(rt::now());

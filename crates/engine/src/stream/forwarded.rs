@@ -29,13 +29,14 @@ pub fn add(session: &Session, backend: &Proxy, state: &SharedStreamState) {
     if let Some(parameters) = &back.forwarded {
         let destination = if parameters.by { state.borrow().destination(session) } else { None };
         let own = if back.forwarded_expressions.is_empty() {
-            Own::default()
+            ForwardedParts::default()
         } else {
             let state = state.borrow();
-            EvalContext::request(session, &state).lend(|context| Own::evaluate(&back.forwarded_expressions, context))
+            EvalContext::request(session, &state)
+                .lend(|context| ForwardedParts::evaluate(&back.forwarded_expressions, context))
         };
         let client = state.borrow().client(session);
-        add_forwarded(parameters, (client, destination), &own, &mut state.borrow_mut().request);
+        add_forwarded(parameters, client, destination, &own, &mut state.borrow_mut().request);
     }
     if front.forwardfor.is_some() || back.forwardfor.is_some() {
         let source = state.borrow().source(session);
@@ -85,11 +86,12 @@ fn is_excepted(rule: &AddressField, address: IpAddr) -> bool {
 /// Appends our element to the last `Forwarded` field; adds a field of its own if the existing ones are not all valid.
 fn add_forwarded(
     parameters: &ForwardedSpec,
-    ends: (Option<SocketAddr>, Option<SocketAddr>),
-    own: &Own,
+    source: Option<SocketAddr>,
+    destination: Option<SocketAddr>,
+    own: &ForwardedParts,
     request: &mut Head,
 ) {
-    let element = element(parameters, ends, own, request.host());
+    let element = element(parameters, source, destination, own, request.host());
     let all_valid = request.all(b"forwarded").all(forwarded::is_valid);
     if all_valid && request.contains(b"forwarded") {
         request.fields.extend_last(b"forwarded", format!(",{element}").as_bytes());
@@ -100,11 +102,11 @@ fn add_forwarded(
 
 /// Parts of an element that are set by expressions. `None`: there is no expression; inner `None`: its value is not usable.
 #[derive(Default)]
-struct Own {
+struct ForwardedParts {
     parts: [Option<Option<String>>; ForwardedPart::COUNT],
 }
 
-impl Own {
+impl ForwardedParts {
     fn evaluate(expressions: &[(ForwardedPart, Expression)], context: &expression::sample::Context<'_>) -> Self {
         let mut own = Self::default();
         for (part, expression) in expressions {
@@ -160,8 +162,9 @@ fn node_port(text: String) -> Option<String> {
 
 fn element(
     parameters: &ForwardedSpec,
-    (source, destination): (Option<SocketAddr>, Option<SocketAddr>),
-    own: &Own,
+    source: Option<SocketAddr>,
+    destination: Option<SocketAddr>,
+    own: &ForwardedParts,
     host: Option<&[u8]>,
 ) -> String {
     let mut parts = Vec::with_capacity(4);
@@ -259,8 +262,8 @@ mod tests {
         for (parameters, source, destination, host, expected) in rows {
             let address = |text: Option<&str>| text.map(|text| text.parse().expect("address"));
             let host = host.map(str::as_bytes);
-            let ends = (address(*source), address(*destination));
-            assert_eq!(element(parameters, ends, &Own::default(), host), *expected);
+            let (source, destination) = (address(*source), address(*destination));
+            assert_eq!(element(parameters, source, destination, &ForwardedParts::default(), host), *expected);
         }
     }
 
@@ -277,7 +280,7 @@ mod tests {
         for (before, after) in rows {
             let mut request = Head::new();
             before.iter().for_each(|value| request.append(b"forwarded", value.as_bytes()));
-            add_forwarded(&usual, (None, None), &Own::default(), &mut request);
+            add_forwarded(&usual, None, None, &ForwardedParts::default(), &mut request);
             let found: Vec<&[u8]> = request.all(b"forwarded").collect();
             assert_eq!(found, after.iter().map(|value| value.as_bytes()).collect::<Vec<_>>());
         }

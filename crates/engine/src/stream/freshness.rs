@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use base::moment::Moment;
-use live::cache::{Lifetime, Wants};
+use live::cache::{Lifetime, RequestDirectives};
 use wire::date::parse_http_date;
 use wire::http::Head;
 
@@ -39,7 +39,7 @@ pub(super) fn directives(value: &[u8]) -> impl Iterator<Item = (&[u8], Option<&[
 }
 
 /// Returns the freshness lifetime of a response (RFC 9111, section 4.2.1). `None`: it must not be stored.
-pub(super) fn lifetime(most: u32, head: &Head, (now, wall): (Moment, i64)) -> Option<Lifetime> {
+pub(super) fn lifetime(most: u32, head: &Head, now: Moment, wall: i64) -> Option<Lifetime> {
     let forbids = |name: &[u8]| has_directive(head, b"cache-control", name);
     if [&b"no-store"[..], b"private", b"no-cache"].into_iter().any(forbids)
         || has_directive(head, b"pragma", b"no-cache")
@@ -107,8 +107,8 @@ pub(super) fn seconds(text: &[u8]) -> Option<u64> {
 
 /// Parses the requirements of a request for a stored response (RFC 9111, section 5.2.1). An invalid directive requires a response
 /// of the server.
-pub(super) fn asked(head: &Head) -> Asked {
-    let mut asked = Asked::default();
+pub(super) fn parse_directives(head: &Head) -> CacheDirectives {
+    let mut asked = CacheDirectives::default();
     for (name, value) in head.all(b"cache-control").flat_map(directives) {
         let number = value.and_then(seconds);
         let within = |time: &mut Duration| match number {
@@ -154,9 +154,9 @@ const FOREVER: u64 = u32::MAX as u64;
 
 /// Requirements of a request for a stored response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Asked {
+pub(super) struct CacheDirectives {
     /// Limits on age and freshness.
-    pub(super) wants: Wants,
+    pub(super) wants: RequestDirectives,
     /// A stored response must not be used.
     pub(super) wants_fresh: bool,
     /// Only a stored response may be used.
@@ -177,7 +177,7 @@ pub(super) fn kept_back(head: &Head) -> Vec<Vec<u8>> {
 /// As [`lifetime`], but strictly by RFC 9111: Expires is relative to Date, the time since Date counts as age, a response without
 /// explicit freshness has a lifetime of zero, `private` and `no-cache` with field names restrict only these, and
 /// `must-understand` overrides `no-store`.
-pub(super) fn lifetime_by_standard(most: u32, head: &Head, (now, wall): (Moment, i64)) -> Option<Lifetime> {
+pub(super) fn lifetime_by_standard(most: u32, head: &Head, now: Moment, wall: i64) -> Option<Lifetime> {
     let says = |name: &[u8]| has_directive(head, b"cache-control", name);
     let without_names = |wanted: &[u8]| {
         let mut all = head.all(b"cache-control").flat_map(directives);
@@ -300,7 +300,7 @@ pub(super) mod tests {
             (&[("expires", "Tue, 24 Nov 2201 18:00:00 GMT")], Some(100)),
         ];
         for (fields, expected) in rows {
-            let found = lifetime(100, &response(fields), (Moment::ZERO, 1_795_543_000)).map(|life| life.left.as_secs());
+            let found = lifetime(100, &response(fields), Moment::ZERO, 1_795_543_000).map(|life| life.left.as_secs());
             assert_eq!(found, *expected, "{fields:?}");
         }
     }
@@ -369,7 +369,7 @@ pub(super) mod tests {
         for (status, fields, expected) in rows {
             let mut head = response(fields);
             head.set_status(*status, b"x");
-            let found = lifetime_by_standard(100, &head, (Moment::ZERO, wall));
+            let found = lifetime_by_standard(100, &head, Moment::ZERO, wall);
             assert_eq!(found.map(|life| (life.left.as_secs(), life.age)), *expected, "{status} {fields:?}");
         }
     }
@@ -394,12 +394,12 @@ pub(super) mod tests {
     #[test]
     fn requests_say_what_a_stored_response_has_to_be() {
         let seconds = Duration::from_secs;
-        let wants = |max_age: Option<u64>, min_fresh, max_stale| Wants {
+        let wants = |max_age: Option<u64>, min_fresh, max_stale| RequestDirectives {
             max_age: max_age.map(seconds),
             min_fresh: seconds(min_fresh),
             max_stale: seconds(max_stale),
         };
-        type Row<'a> = (&'a [(&'a str, &'a str)], Wants, bool, bool);
+        type Row<'a> = (&'a [(&'a str, &'a str)], RequestDirectives, bool, bool);
         let rows: &[Row<'_>] = &[
             (&[], wants(None, 0, 0), false, false),
             (&[("cache-control", "max-age=5")], wants(Some(5), 0, 0), false, false),
@@ -414,8 +414,9 @@ pub(super) mod tests {
             (&[("pragma", "no-cache"), ("cache-control", "max-age=3")], wants(Some(3), 0, 0), false, false),
         ];
         for (fields, wants, wants_fresh, only_if_cached) in rows {
-            let expected = Asked { wants: *wants, wants_fresh: *wants_fresh, only_if_cached: *only_if_cached };
-            assert_eq!(asked(&response(fields)), expected, "{fields:?}");
+            let expected =
+                CacheDirectives { wants: *wants, wants_fresh: *wants_fresh, only_if_cached: *only_if_cached };
+            assert_eq!(parse_directives(&response(fields)), expected, "{fields:?}");
         }
     }
 

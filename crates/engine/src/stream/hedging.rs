@@ -7,31 +7,31 @@ use std::task::{Context, Poll};
 use base::buffer::Buffer;
 use base::moment::Moment;
 use conn::carrier::RequestFormat;
-use conn::exchange::Standing;
-use conn::exchange::standing::look;
+use conn::exchange::AttemptRank;
+use conn::exchange::attempt_rank::look;
 use conn::link::Link;
 use conn::quota::Reservation;
 use conn::transport::Transport;
 use conn::upstream::Upstream;
-use live::{Hedged, ProxyState, Seen};
+use live::{Hedged, Observation, ProxyState};
 use policy::program::{Backend, Proxy, Server};
-use policy::rule::Bound;
+use policy::rule::SelectedServer;
 use tls::Connection;
 use wire::http::Method;
 
 use crate::check::Sign;
-use crate::greeting::Greeting;
+use crate::connection_preamble::Greeting;
 use crate::handshake::is_one_too_many;
 use crate::service::ejections;
 use crate::session::Session;
-use crate::stream::attempt::Launched;
+use crate::stream::attempt::ConnectAttempt;
 use crate::stream::client::Client;
 use crate::stream::connect::Request;
 use crate::stream::dispatch::encode_head;
 use crate::stream::exchange::{End, Exchange};
 use crate::stream::metrics::{self, Handshake, ServerEvent};
 use crate::stream::server_target::Target;
-use crate::stream::{otel, private, server_multiplex, sticking};
+use crate::stream::{otel, private_connections, server_multiplex, sticking};
 use crate::worker::{SharedStreamState, Slot};
 use live::health::Symptom;
 
@@ -51,14 +51,14 @@ pub struct Hedge<'a> {
 
 impl Hedge<'_> {
     /// Returns the time at which the request is sent to a second server; `None`: never.
-    pub fn due(&self, bound: Option<Bound>) -> Option<Moment> {
+    pub fn due(&self, bound: Option<SelectedServer>) -> Option<Moment> {
         self.backend.limits.hedge?;
         let state = self.state.borrow();
         let request = &state.request;
         let is_safe = matches!(request.known_method(), Method::Get | Method::Head | Method::Options | Method::Trace);
         let is_tied = bound.is_some()
-            || private::preference(self.session, self.proxy, self.backend).is_some()
-            || private::authenticates(&state);
+            || private_connections::preference(self.session, self.proxy, self.backend).is_some()
+            || private_connections::authenticates(&state);
         if !is_safe || request.framing.has_body() || request.upgrade || is_tied || state.attempts.hedged {
             return None;
         }
@@ -156,15 +156,15 @@ impl Hedge<'_> {
             _ => RequestFormat::H1,
         };
         otel::begin_rival(&mut self.state.borrow_mut(), server.index);
-        encode_head(self.state, self.proxy, (server, format), self.says_close, &mut head).ok()?;
+        encode_head(self.state, self.proxy, server, format, self.says_close, &mut head).ok()?;
         request
             .count(server, if matches!(step, HedgeState::Idle(_)) { ServerEvent::Reuse } else { ServerEvent::Connect });
         Some((step, head))
     }
 
     /// Replaces the first server by the second one, which has responded; the first connection is closed.
-    pub fn overtake(&self, client: &mut Client, place: &mut Target, won: Won) -> Buffer {
-        let Won { target, input, connected, first_stood, handshake } = won;
+    pub fn overtake(&self, client: &mut Client, place: &mut Target, won: WinningAttempt) -> Buffer {
+        let WinningAttempt { target, input, connected, first_stood, handshake } = won;
         let proxy_state = self.session.worker.proxy_state(self.proxy.index);
         let waited = self.state.borrow().timings.queued.map(|since| rt::now().saturating_since(since));
         proxy_state.note_hedge(Hedged::Won);
@@ -173,8 +173,8 @@ impl Hedge<'_> {
         *place = target;
         // The first server's response time is unknown: at least the time waited so far.
         ejections::observe(&self.session.worker, self.proxy, loser, || match first_stood {
-            Standing::Awaited | Standing::Good => Seen { took: waited, failed: false },
-            Standing::Poor | Standing::Gone => ejections::FAILED,
+            AttemptRank::Awaited | AttemptRank::Good => Observation { took: waited, failed: false },
+            AttemptRank::Poor | AttemptRank::Gone => ejections::FAILED,
         });
         count_handshake(self.session, self.proxy, place.slot.server(), handshake);
         let request = self.request(client, loser);
@@ -192,19 +192,19 @@ impl Hedge<'_> {
 }
 
 /// A second attempt that has won.
-pub struct Won {
+pub struct WinningAttempt {
     target: Target,
     /// The bytes of its response received so far.
     input: Buffer,
     /// Time at which its connection was established.
     connected: Option<Moment>,
     /// State of the first attempt.
-    first_stood: Standing,
+    first_stood: AttemptRank,
     handshake: Option<Handshake>,
 }
 
 /// Reports the result of a second attempt that did not win.
-pub fn judge(session: &Session, backend: usize, rival: &Rival, standing: Standing) {
+pub fn report_loser(session: &Session, backend: usize, rival: &Rival, standing: AttemptRank) {
     let proxy = session.proxy_at(backend);
     let Some(server) = proxy.server(rival.slot.server()) else { return };
     count_handshake(session, proxy, server.index, rival.handshake);
@@ -212,7 +212,7 @@ pub fn judge(session: &Session, backend: usize, rival: &Rival, standing: Standin
         let sign = if rival.connected.is_some() { Sign::Connected } else { Sign::Ill(Symptom::Connection) };
         crate::check::observe(&session.worker, proxy, server, sign);
     }
-    if matches!(standing, Standing::Poor | Standing::Gone) {
+    if matches!(standing, AttemptRank::Poor | AttemptRank::Gone) {
         session.worker.proxy_state(backend).note_hedge(Hedged::Failed);
         ejections::observe(&session.worker, proxy, server.index, || ejections::FAILED);
     }
@@ -220,7 +220,7 @@ pub fn judge(session: &Session, backend: usize, rival: &Rival, standing: Standin
 
 fn count_handshake(session: &Session, proxy: &Proxy, server: usize, handshake: Option<Handshake>) {
     if let (Some(handshake), Some(server)) = (handshake, proxy.server(server)) {
-        metrics::server_handshake(&session.worker, (proxy.index, server.serial), handshake);
+        metrics::server_handshake(&session.worker, proxy.index, server.serial, handshake);
     }
 }
 
@@ -248,12 +248,12 @@ struct Securing {
     stream: Transport,
     /// The PROXY header, until it is sent.
     greeting: Option<Greeting>,
-    launched: Launched,
+    launched: ConnectAttempt,
     place: Option<Reservation>,
 }
 
 impl Securing {
-    fn new(stream: Transport, launched: Launched, place: Option<Reservation>, client: Connection) -> Self {
+    fn new(stream: Transport, launched: ConnectAttempt, place: Option<Reservation>, client: Connection) -> Self {
         let greeting = Some(launched.greeting());
         Self { stream: stream.with_tls(client), greeting, launched, place }
     }
@@ -274,7 +274,7 @@ impl Securing {
 enum HedgeState {
     Idle(Link),
     /// With the TLS client side, if the server uses TLS.
-    Connecting(Box<Launched>, Option<Reservation>, Option<Box<Connection>>),
+    Connecting(Box<ConnectAttempt>, Option<Reservation>, Option<Box<Connection>>),
     Securing(Box<Securing>),
     Writing,
     Reading,
@@ -283,66 +283,66 @@ enum HedgeState {
 
 impl Rival {
     /// Returns its connection and response after it has won; `None`: it has no connection.
-    pub fn into_won(self, first_stood: Standing) -> Option<Won> {
+    pub fn into_won(self, first_stood: AttemptRank) -> Option<WinningAttempt> {
         let Self { slot, link, input, connected, handshake, .. } = self;
-        Some(Won { target: Target { slot, link: link? }, input, connected, first_stood, handshake })
+        Some(WinningAttempt { target: Target { slot, link: link? }, input, connected, first_stood, handshake })
     }
 
     /// Continues as far as possible without waiting.
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> Standing {
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> AttemptRank {
         loop {
             match std::mem::replace(&mut self.step, HedgeState::Failed) {
-                HedgeState::Failed => return Standing::Gone,
+                HedgeState::Failed => return AttemptRank::Gone,
                 HedgeState::Idle(link) => self.begin(link),
                 HedgeState::Connecting(mut launched, place, tls) => match Pin::new(&mut launched.connecting).poll(cx) {
-                    Poll::Pending if self.is_late() => return Standing::Gone,
+                    Poll::Pending if self.is_late() => return AttemptRank::Gone,
                     Poll::Pending => {
                         self.step = HedgeState::Connecting(launched, place, tls);
-                        return Standing::Awaited;
+                        return AttemptRank::Awaited;
                     }
-                    Poll::Ready(Err(_)) => return Standing::Gone,
+                    Poll::Ready(Err(_)) => return AttemptRank::Gone,
                     Poll::Ready(Ok(stream)) => match tls {
                         Some(tls) => {
                             self.step = HedgeState::Securing(Box::new(Securing::new(stream, *launched, place, *tls)))
                         }
                         None => {
-                            let Launched { pool_key, generation, .. } = *launched;
+                            let ConnectAttempt { pool_key, generation, .. } = *launched;
                             let first = self.first;
                             self.begin(Link { pool_key, generation, first, place, ..Link::new(stream) });
                         }
                     },
                 },
                 HedgeState::Securing(mut securing) => match securing.poll(cx) {
-                    Poll::Pending if self.is_late() => return Standing::Gone,
+                    Poll::Pending if self.is_late() => return AttemptRank::Gone,
                     Poll::Pending => {
                         self.step = HedgeState::Securing(securing);
-                        return Standing::Awaited;
+                        return AttemptRank::Awaited;
                     }
                     Poll::Ready(secured) => {
                         let resumed = securing.stream.handshake_info().is_some_and(|state| state.resumed);
                         self.handshake = Some(if secured { Handshake::Made { resumed } } else { Handshake::Failed });
                         if !secured {
-                            return Standing::Gone;
+                            return AttemptRank::Gone;
                         }
                         let Securing { stream, launched, place, .. } = *securing;
-                        let Launched { pool_key, generation, .. } = launched;
+                        let ConnectAttempt { pool_key, generation, .. } = launched;
                         let first = self.first;
                         self.begin(Link { pool_key, generation, first, place, ..Link::new(stream) });
                     }
                 },
                 HedgeState::Writing => match self.write(cx) {
                     Poll::Ready(true) => self.step = HedgeState::Reading,
-                    Poll::Ready(false) => return Standing::Gone,
+                    Poll::Ready(false) => return AttemptRank::Gone,
                     Poll::Pending => {
                         self.step = HedgeState::Writing;
-                        return Standing::Awaited;
+                        return AttemptRank::Awaited;
                     }
                 },
                 HedgeState::Reading => match self.read(cx) {
                     Poll::Ready(standing) => return standing,
                     Poll::Pending => {
                         self.step = HedgeState::Reading;
-                        return Standing::Awaited;
+                        return AttemptRank::Awaited;
                     }
                 },
             }
@@ -369,8 +369,8 @@ impl Rival {
         Poll::Ready(sent.is_ok())
     }
 
-    fn read(&mut self, cx: &mut Context<'_>) -> Poll<Standing> {
-        let Some(link) = &mut self.link else { return Poll::Ready(Standing::Gone) };
+    fn read(&mut self, cx: &mut Context<'_>) -> Poll<AttemptRank> {
+        let Some(link) = &mut self.link else { return Poll::Ready(AttemptRank::Gone) };
         look(cx, &mut Upstream::of(&mut link.carrier), &mut self.input, |_| {})
     }
 }

@@ -11,9 +11,9 @@ use rt::LocalRc;
 use crate::protocol::{Choice, Expected, Protocol};
 use crate::session::Session;
 use crate::session::task::StreamTask;
-use crate::stream::client::{Begun, Client};
+use crate::stream::client::{Client, EarlyStream};
 use crate::stream::multiplexed;
-use crate::stream::private;
+use crate::stream::private_connections;
 use crate::stream::request;
 
 /// How a wait for a request ended.
@@ -28,7 +28,7 @@ enum Wait {
 /// that began in TCP mode.
 pub async fn serve_upgraded(session: &LocalRc<StreamTask>, client: &mut Client) {
     session.upgrade(None);
-    client.begun = Begun::Tcp;
+    client.begun = EarlyStream::Tcp;
     match choose(session, client).await {
         Some(Protocol::Http1) => serve(session, client).await,
         Some(Protocol::Multiplexed(protocol)) => {
@@ -117,12 +117,12 @@ async fn look(session: &StreamTask, client: &mut Client, protocol: conn::multipl
         Choice::Known(Protocol::Multiplexed(protocol)) => Some(Protocol::Multiplexed(protocol)),
         Choice::Known(protocol) => {
             let (state, is_tcp) = client.begin(session);
-            client.begun = if is_tcp { Begun::Tcp } else { Begun::Early };
+            client.begun = if is_tcp { EarlyStream::Tcp } else { EarlyStream::Early };
             state.borrow_mut().timings.first_byte = Some(first_byte);
             Some(protocol)
         }
         // As in HAProxy, a timeout of the client is not logged.
-        Choice::Refused if seen.is_none() && client.begun == Begun::Nothing => None,
+        Choice::Refused if seen.is_none() && client.begun == EarlyStream::Nothing => None,
         Choice::Refused | Choice::Open(_) => {
             refuse(session, client);
             None
@@ -138,7 +138,9 @@ async fn expire(session: &StreamTask, client: &mut Client) {
     }
     match expected(session, client).give_up() {
         Choice::Known(_) => request::expired(session, client).await,
-        Choice::Open(_) | Choice::Refused if client.begun == Begun::Tcp => request::refuse_silently(session, client),
+        Choice::Open(_) | Choice::Refused if client.begun == EarlyStream::Tcp => {
+            request::refuse_silently(session, client)
+        }
         Choice::Open(_) | Choice::Refused => {}
     }
 }
@@ -196,7 +198,7 @@ const SETTLED: Duration = Duration::from_millis(100);
 /// Waits for the first byte of a request, and holds nothing but the session: the deadlines are computed again at each call,
 /// which costs less than storing them. A soft stop ends the wait of a client that has got an answer.
 fn poll_idle(session: &Session, client: &mut Client, cx: &mut Context<'_>) -> Poll<Wait> {
-    private::discard_disturbed(session, cx);
+    private_connections::discard_disturbed(session, cx);
     if client.conn.poll_readable(cx).is_ready() {
         if rt::poll_memory(cx, rt::Stage::Request).is_ready() {
             return Poll::Ready(Wait::Readable);

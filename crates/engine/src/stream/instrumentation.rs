@@ -14,7 +14,7 @@ use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::otel::new_id;
 use crate::stream_state::StreamState;
-use crate::stream_state::instrumentation::{FilterSpans, Instrumentation, Known, Open};
+use crate::stream_state::instrumentation::{FilterSpans, Instrumentation, Open, StoredContext};
 use crate::telemetry::nanoseconds;
 use crate::worker::SharedStreamState;
 
@@ -269,7 +269,7 @@ impl FilterSpans {
         }
     }
 
-    fn find(&self, reference: &OtelReference) -> Option<Known> {
+    fn find(&self, reference: &OtelReference) -> Option<StoredContext> {
         match reference {
             OtelReference::Span(place) => Some(self.spans.get(*place)?.as_ref()?.own.clone()),
             OtelReference::Context(name) => {
@@ -297,7 +297,7 @@ impl FilterSpans {
         let sampled = decided.map_or_else(|| own.is_chosen(self.filter.share), |parent| parent.context.sampled);
         let state = parent.as_ref().map_or_else(Vec::new, |parent| parent.state.clone());
         self.spans[plan.span] = Some(Open {
-            own: Known { context: TraceContext { sampled, ..own }, state, is_remote: false },
+            own: StoredContext { context: TraceContext { sampled, ..own }, state, is_remote: false },
             is_root: plan.root || parent.is_none(),
             parent,
             of_response,
@@ -310,7 +310,7 @@ impl FilterSpans {
 
     /// Adds links, attributes and events to a span, and sets its status and baggage.
     fn change(&mut self, plan: &OtelSpan, context: &sample::Context<'_>) {
-        let links: Vec<Known> = plan.links.iter().filter_map(|link| self.find(link)).collect();
+        let links: Vec<StoredContext> = plan.links.iter().filter_map(|link| self.find(link)).collect();
         for (key, samples) in &plan.baggage {
             let value = text(samples, context);
             add_baggage(&mut self.baggage, key, &value);
@@ -341,7 +341,7 @@ impl FilterSpans {
         }
     }
 
-    fn keep(&mut self, name: &str, known: Known) {
+    fn keep(&mut self, name: &str, known: StoredContext) {
         match self.contexts.iter_mut().find(|(own, _)| **own == *name) {
             Some((_, own)) => *own = known,
             None => self.contexts.push((name.into(), known)),
@@ -358,7 +358,7 @@ impl FilterSpans {
         for pair in state.request.all(baggage).flat_map(|value| value.split(|byte| *byte == b',')) {
             add_pair(&mut self.baggage, pair.trim_ascii());
         }
-        self.keep(&carrier.name, Known { context, state: state_text, is_remote: true });
+        self.keep(&carrier.name, StoredContext { context, state: state_text, is_remote: true });
     }
 
     fn inject(&mut self, place: usize, carrier: &OtelCarrier, fields: &mut Vec<(Box<[u8]>, Vec<u8>)>) {

@@ -9,17 +9,12 @@ use conn::link::Link;
 use policy::program::{Backend, Server};
 
 use crate::session::Session;
-use crate::stream::private;
+use crate::stream::private_connections;
 use crate::worker::{SharedStreamState, Slot, Worker};
 
 /// Keeps the connection for later requests: in the session if it is private, otherwise in the worker's pool (`http-reuse`,
 /// `pool-low-conn`, `max-reuse`, configuration manual, section 5.2).
-pub(super) fn keep_link(
-    session: &Session,
-    state: &SharedStreamState,
-    backend: &Backend,
-    (slot, mut link): (&Slot, Link),
-) {
+pub(super) fn keep_link(session: &Session, state: &SharedStreamState, backend: &Backend, slot: &Slot, mut link: Link) {
     let Some(server) = backend.servers.get(slot.server()) else { return };
     link.note_answer(state.borrow().attempts.link.map_or(0, |link| link.protocol.glitches));
     if server.max_reuse.is_some_and(|most| link.answers > most) {
@@ -30,7 +25,7 @@ pub(super) fn keep_link(
         let backend = state.borrow().route.backend.unwrap_or_default();
         // A private connection must be usable for the next request at once.
         if link.carrier.is_at_rest() {
-            private::put(session, backend, server, link, most);
+            private_connections::put(session, backend, server, link, most);
         }
     } else if let Some(descriptor) = link.carrier.descriptor() {
         let worker = &session.worker;

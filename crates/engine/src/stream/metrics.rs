@@ -142,16 +142,16 @@ pub fn server(worker: &Worker, proxy: &Proxy, server: &Server, entered: Loads, b
 pub fn queued(
     worker: &Worker,
     proxy: &Proxy,
-    (server, balanced): (Option<(&Server, u32)>, bool),
+    server: Option<(&Server, u32)>,
+    balanced: bool,
     waiting: u32,
     sessions: u32,
 ) {
-    let counters = worker.counters();
-    let back = counters.proxies[proxy.index].back();
+    let back = worker.counters().proxies[proxy.index].back();
     back.most_queued.note(u64::from(waiting));
     back.most_sessions.note(u64::from(sessions));
     if let Some((server, waiting)) = server {
-        let counters = counters.server(server.serial);
+        let counters = worker.counters().server(server.serial);
         counters.most_queued.note(u64::from(waiting));
         if balanced {
             counters.balanced.increment();
@@ -199,7 +199,7 @@ pub fn client_handshake(session: &Session, handshake: Handshake) {
 }
 
 /// Counts a TLS handshake with a server.
-pub fn server_handshake(worker: &Worker, (proxy, server): (usize, usize), handshake: Handshake) {
+pub fn server_handshake(worker: &Worker, proxy: usize, server: usize, handshake: Handshake) {
     let counters = worker.counters();
     handshake.count(counters.proxies[proxy].back());
     handshake.count(counters.server(server));

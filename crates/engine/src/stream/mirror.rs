@@ -35,9 +35,9 @@ use crate::stream::connect::{hash_of_key, make_room};
 use crate::stream::evaluate::EvalContext;
 use crate::stream::filter;
 use crate::stream::head_limits::head_limits;
-use crate::stream::heads;
 use crate::stream::metrics::{self, ServerEvent};
-use crate::stream::private;
+use crate::stream::outgoing_head;
+use crate::stream::private_connections;
 use crate::stream_state::StreamState;
 use crate::worker::{Slot, Worker};
 
@@ -84,13 +84,13 @@ struct Job {
     /// SNI of the TLS handshake.
     sni: Option<Box<str>>,
     limits: HeadLimits,
-    _counted: Counted,
+    _counted: MirrorGuard,
 }
 
 /// Guard that counts a running copy.
-struct Counted(Rc<Worker>);
+struct MirrorGuard(Rc<Worker>);
 
-impl Counted {
+impl MirrorGuard {
     fn new(worker: &Rc<Worker>) -> Option<Self> {
         let under_way = worker.copies.get();
         if under_way >= MOST {
@@ -101,7 +101,7 @@ impl Counted {
     }
 }
 
-impl Drop for Counted {
+impl Drop for MirrorGuard {
     fn drop(&mut self) {
         self.0.copies.set(self.0.copies.get().saturating_sub(1));
     }
@@ -137,7 +137,7 @@ fn sni(session: &Session, state: &StreamState, tls: Option<&ServerTls>) -> Optio
 impl Job {
     fn new(session: &Session, state: &StreamState, index: usize, feed: Option<SharedFeed>) -> Option<Self> {
         let worker = &session.worker;
-        let counted = Counted::new(worker).filter(|_| !rt::memory_is_scarce())?;
+        let counted = MirrorGuard::new(worker).filter(|_| !rt::memory_is_scarce())?;
         let proxy = session.proxy_at(index);
         let backend = proxy.backend.as_ref()?;
         let hash = hash(session, state, backend);
@@ -145,7 +145,7 @@ impl Job {
         let slot = ProxyState::assign_spare(worker.proxy_state(index).clone(), &pick)?;
         let server = backend.servers.get(slot.server()).filter(|server| takes_copies(server))?;
         let request = &state.request;
-        let says_close = heads::asks_for_a_last_one(request);
+        let says_close = outgoing_head::asks_for_a_last_one(request);
         let line = RequestLine {
             says_close,
             last: proxy.http.send_name_header.as_deref().map(|name| (name, server.name.as_bytes())),
@@ -166,7 +166,7 @@ impl Job {
             alone: says_close
                 || server.connecting.name.is_some()
                 || backend.http_reuse == HttpReuse::Never
-                || private::authenticates(state),
+                || private_connections::authenticates(state),
             sni: sni(session, state, server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic())),
             limits: HeadLimits {
                 accept_unsafe: proxy.http.accept_unsafe_response,

@@ -11,14 +11,13 @@ use live::{StreamShare, StreamShares};
 use policy::program::StreamLimits;
 use rt::LocalRc;
 
-use crate::protocol::ClientConnection;
-use crate::protocol::{self, Grant, REVERSED};
+use crate::protocol::{self, ClientConnection, Grant, REVERSED};
 use crate::session::Session;
 use crate::session::task::StreamTask;
 use crate::stream::client::Client;
-use crate::stream::crowd::{self, Entrance, Member, Place, Scope, Turn};
+use crate::stream::client_limit::{self, Member, Place, PlaceResult, QueuedStream, Scope};
 use crate::stream::head_limits::head_limits;
-use crate::stream::{closing, conclude, private, request, tracking};
+use crate::stream::{closing, conclude, private_connections, request, tracking};
 use crate::worker::SharedStreamState;
 
 /// Serves a connection that begins with `protocol`, until it and all of its streams have ended.
@@ -80,7 +79,7 @@ async fn carry(session: &LocalRc<StreamTask>, mut connection: Connection<'_>, ti
     let crowd = session.client().map(|client| Member::of(Scope::Streams, client));
     loop {
         let opened = connection.opened();
-        let event = std::future::poll_fn(|cx| poll(session, (&mut connection, &open), timer, &mut waiting, cx)).await;
+        let event = std::future::poll_fn(|cx| poll(session, &mut connection, &open, timer, &mut waiting, cx)).await;
         let Some(stream) = event else { break };
         let admission = admit(session, &connection, crowd.as_ref());
         start(session, stream, Begin { served: opened, idle_since, admission });
@@ -93,7 +92,7 @@ async fn carry(session: &LocalRc<StreamTask>, mut connection: Connection<'_>, ti
     }
     connection.close();
     std::future::poll_fn(|cx| connection.poll_settled(cx)).await;
-    settle(session, &connection, &open);
+    count_events(session, &connection, &open);
     flush(session, &mut connection, timer).await;
     match connection.is_gone() {
         true => End::Gone,
@@ -163,19 +162,20 @@ struct Waiting {
 /// answered ping restarts that time.
 fn poll(
     session: &Session,
-    (connection, open): (&mut Connection<'_>, &ClientConnection<'_>),
+    connection: &mut Connection<'_>,
+    open: &ClientConnection<'_>,
     timer: &mut rt::Timer,
     waiting: &mut Waiting,
     cx: &mut Context<'_>,
 ) -> Poll<Option<Downstream>> {
-    private::discard_disturbed(session, cx);
+    private_connections::discard_disturbed(session, cx);
     let lasts = session.proxy().options.idle_close_on_response;
     if session.is_leaving() {
         connection.leave(lasts);
     }
     let mut next = connection.advance(rt::now());
     let polled = connection.poll(cx);
-    settle(session, connection, open);
+    count_events(session, connection, open);
     if let Poll::Ready(event) = polled {
         return Poll::Ready(event);
     }
@@ -220,7 +220,7 @@ fn poll(
 }
 
 /// Adds the events of a connection to the counters, and logs requests that did not become streams.
-fn settle(session: &Session, connection: &Connection<'_>, open: &ClientConnection<'_>) {
+fn count_events(session: &Session, connection: &Connection<'_>, open: &ClientConnection<'_>) {
     let counts = connection.take_counts();
     let (streams, limit) = connection.streams();
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
@@ -248,7 +248,7 @@ enum Admission {
     /// It starts at once, in a slot of its address.
     Now(Option<Place>),
     /// It is queued.
-    Later(Turn),
+    Later(QueuedStream),
     /// It is refused: its client may repeat the request.
     Never,
 }
@@ -260,10 +260,12 @@ fn admit(session: &Session, connection: &Connection<'_>, crowd: Option<&Member>)
     if connection.streams().0 <= 1 {
         return Admission::Now(Some(crowd.begin()));
     }
-    match crowd.enter(crowd::streams_at_once(&session.generation().program.global, session.worker.process.workers())) {
-        Entrance::Begins(place) => Admission::Now(Some(place)),
-        Entrance::Waits(turn) => Admission::Later(turn),
-        Entrance::Full => Admission::Never,
+    match crowd
+        .enter(client_limit::streams_at_once(&session.generation().program.global, session.worker.process.workers()))
+    {
+        PlaceResult::Begins(place) => Admission::Now(Some(place)),
+        PlaceResult::Waits(turn) => Admission::Later(turn),
+        PlaceResult::Full => Admission::Never,
     }
 }
 
@@ -313,13 +315,13 @@ async fn run(task: LocalRc<StreamTask>, stream: Downstream, begin: Begin) {
 
 /// Waits until other streams of the same address have ended. `None`: the client has cancelled the stream, or the wait timed
 /// out.
-async fn wait_for_turn(task: &StreamTask, client: &mut Client, turn: Turn) -> Option<Place> {
+async fn wait_for_turn(task: &StreamTask, client: &mut Client, turn: QueuedStream) -> Option<Place> {
     let limit = task.proxy().timeouts.request().unwrap_or(closing::PATIENCE);
     let Client { conn, timer, .. } = client;
     timer.arm(Some(rt::now() + limit));
     let mut look = rt::Timer::new();
     std::future::poll_fn(|cx| {
-        if let Poll::Ready(place) = turn.poll_place(cx, &mut look, Turn::has_room_for_stream) {
+        if let Poll::Ready(place) = turn.poll_place(cx, &mut look, QueuedStream::has_room_for_stream) {
             return Poll::Ready(Some(place));
         }
         if conn.poll_closed(cx).is_ready() || timer.poll_expired(cx).is_ready() {

@@ -21,7 +21,7 @@ const MOST_ATTEMPTS: u32 = 64;
 
 /// Outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended<'a> {
+pub enum AttemptEnd<'a> {
     /// It ended with the stream.
     Stream,
     /// It failed with that `error.type`.
@@ -201,7 +201,7 @@ fn begin_known_attempt(session: &Session, state: &mut StreamState, server: usize
     if known.is_some_and(|known| std::mem::take(&mut known.won)) {
         return;
     }
-    end_attempt(session, state, Ended::Failed("retried"));
+    end_attempt(session, state, AttemptEnd::Failed("retried"));
     if let Some(trace) = &mut state.trace {
         trace.attempt = Some(trace.attempt(server));
     }
@@ -209,7 +209,7 @@ fn begin_known_attempt(session: &Session, state: &mut StreamState, server: usize
 
 /// Ends the span of the current attempt, if there is one.
 #[inline]
-pub fn end_attempt(session: &Session, state: &mut StreamState, ended: Ended<'_>) {
+pub fn end_attempt(session: &Session, state: &mut StreamState, ended: AttemptEnd<'_>) {
     if let Some(attempt) = state.trace.as_mut().and_then(|trace| trace.attempt.take()) {
         write_attempt(session, state, &attempt, ended);
     }
@@ -218,7 +218,7 @@ pub fn end_attempt(session: &Session, state: &mut StreamState, ended: Ended<'_>)
 /// Ends the span of the current attempt: its connection could not be established.
 pub fn fail_attempt(session: &Session, state: &SharedStreamState, cause: Cause) {
     let why = if cause == Cause::ServerTimeout { "timeout" } else { "connection_error" };
-    end_attempt(session, &mut state.borrow_mut(), Ended::Failed(why));
+    end_attempt(session, &mut state.borrow_mut(), AttemptEnd::Failed(why));
 }
 
 /// Starts the span of a second, concurrent attempt, before the request's head is encoded for it.
@@ -234,7 +234,7 @@ pub fn begin_rival(state: &mut StreamState, server: usize) {
 /// Replaces the first attempt by the second one, which has won.
 pub fn overtake(session: &Session, state: &mut StreamState) {
     if let Some(rival) = state.trace.as_mut().and_then(|trace| trace.rival.take()) {
-        end_attempt(session, state, Ended::Overtaken);
+        end_attempt(session, state, AttemptEnd::Overtaken);
         if let Some(trace) = &mut state.trace {
             trace.attempt = Some(Attempt { won: true, ..rival });
         }
@@ -252,7 +252,7 @@ fn at(state: &StreamState, moment: Moment) -> u64 {
     nanoseconds(state.info.start_date.saturating_add(moment.saturating_since(state.timings.start)))
 }
 
-fn write_attempt(session: &Session, state: &StreamState, attempt: &Attempt, ended: Ended<'_>) {
+fn write_attempt(session: &Session, state: &StreamState, attempt: &Attempt, ended: AttemptEnd<'_>) {
     let Some(trace) = state.trace.as_ref().filter(|trace| trace.context.sampled) else { return };
     if attempt.number >= MOST_ATTEMPTS {
         return;
@@ -280,17 +280,17 @@ fn write_attempt(session: &Session, state: &StreamState, attempt: &Attempt, ende
         if attempt.number > 0 && is_http {
             number(span, "http.request.resend_count", attempt.number);
         }
-        let answered = state.answer.server_status.filter(|_| ended != Ended::Overtaken);
+        let answered = state.answer.server_status.filter(|_| ended != AttemptEnd::Overtaken);
         answered.into_iter().for_each(|status| number(span, "http.response.status_code", status));
         let status = answered.filter(|status| *status >= 400).map(|status| status.to_string());
         let termination = termination(state);
         let error = match ended {
-            Ended::Failed(why) => Some(why),
-            Ended::Overtaken => None,
-            Ended::Stream if status.is_some() => status.as_deref(),
-            Ended::Stream => Some(&*termination).filter(|_| fails(state)),
+            AttemptEnd::Failed(why) => Some(why),
+            AttemptEnd::Overtaken => None,
+            AttemptEnd::Stream if status.is_some() => status.as_deref(),
+            AttemptEnd::Stream => Some(&*termination).filter(|_| fails(state)),
         };
-        if ended == Ended::Overtaken {
+        if ended == AttemptEnd::Overtaken {
             span.span_attribute("weir.overtaken", Value::Bool(true));
         }
         error.into_iter().for_each(|error| text(span, "error.type", error.as_bytes()));
@@ -346,9 +346,9 @@ pub fn conclude(session: &Session, state: &mut StreamState) {
 }
 
 fn conclude_trace(session: &Session, state: &mut StreamState) {
-    end_attempt(session, state, Ended::Stream);
+    end_attempt(session, state, AttemptEnd::Stream);
     if let Some(rival) = state.trace.as_mut().and_then(|trace| trace.rival.take()) {
-        write_attempt(session, state, &rival, Ended::Overtaken);
+        write_attempt(session, state, &rival, AttemptEnd::Overtaken);
     }
     let Some(trace) = state.trace.take().filter(|trace| trace.context.sampled) else { return };
     let (Some(plan), state) = (plan(session), &*state) else { return };

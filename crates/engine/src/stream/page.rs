@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use conn::h1::prepared::{self, Prepared};
+use conn::h1::prepared_answer::{self, PreparedAnswer};
 use expression::sample::Direction;
 use policy::program::{ErrorPages, Page};
 use policy::rule::Reply;
@@ -16,7 +16,7 @@ use crate::stream_state::StreamState;
 
 /// Prepares a response: that text with canonical fields, changed by `http-after-response` rules, with the connection fields
 /// that this client needs.
-pub fn to_stream<'t>(session: &Session, state: &StreamState, reply: Reply<'t>, keep: bool) -> Prepared<'t> {
+pub fn to_stream<'t>(session: &Session, state: &StreamState, reply: Reply<'t>, keep: bool) -> PreparedAnswer<'t> {
     let spelling = session.proxy().http.client_spelling.as_deref();
     let bare = state.wants_head_alone();
     if let Some(head) = reply.head
@@ -24,20 +24,20 @@ pub fn to_stream<'t>(session: &Session, state: &StreamState, reply: Reply<'t>, k
         && !has_rules_after(session, state)
     {
         let room = || session.worker.take_text();
-        return prepared::complete(reply.text, head, (state.request.version(), bare), keep, room);
+        return prepared_answer::complete(reply.text, head, (state.request.version(), bare), keep, room);
     }
     let mut failed = false;
     let edit = |head: &mut Head| {
         failed = run_after(session, state, head).is_some();
         !state.opens_tunnel(head.status())
     };
-    let answer = prepared::compose(&reply.text, (&state.request, bare), spelling, keep, edit);
+    let answer = prepared_answer::compose(&reply.text, (&state.request, bare), spelling, keep, edit);
     // If the rules fail, the text is sent unchanged.
     let answer = match failed {
-        true => prepared::compose(&reply.text, (&state.request, bare), spelling, keep, |_| true),
+        true => prepared_answer::compose(&reply.text, (&state.request, bare), spelling, keep, |_| true),
         false => answer,
     };
-    answer.unwrap_or(Prepared { bytes: reply.text, keep: false, status: None })
+    answer.unwrap_or(PreparedAnswer { bytes: reply.text, keep: false, status: None })
 }
 
 /// Returns the page for a status: the backend's own, otherwise the frontend's, otherwise the standard page. `view` belongs to
@@ -69,15 +69,15 @@ pub fn of<'s>(session: &'s Session, view: EvalContext<'_>, status: u16) -> Reply
 /// names.
 pub fn refusal(session: &Session, status: u16) -> Vec<u8> {
     let proxy = session.proxy();
-    let mut bytes = prepared::lowercase_names(proxy.errors.page(status));
+    let mut bytes = prepared_answer::lowercase_names(proxy.errors.page(status));
     if let Some(spelling) = &proxy.http.client_spelling {
-        prepared::spell_names(&mut bytes, spelling);
+        prepared_answer::spell_names(&mut bytes, spelling);
     }
     bytes
 }
 
 /// Recycles the memory of an answer that was sent.
-pub fn keep_text(session: &Session, answer: Prepared<'_>) {
+pub fn keep_text(session: &Session, answer: PreparedAnswer<'_>) {
     if let Cow::Owned(bytes) = answer.bytes {
         session.worker.keep_text(bytes);
     }

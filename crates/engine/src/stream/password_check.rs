@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use conn::downstream::Downstream;
 use policy::program::Proxy;
-use policy::running::{Trial, trials};
+use policy::running::{PasswordTrial, trials};
 
 use crate::session::Session;
-use crate::stream::leaving::unless_left;
+use crate::stream::client_abort::unless_left;
 use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
@@ -35,7 +35,7 @@ pub async fn check(
         let Some(field) = session.proxy().http.credentials(&state.request) else { return Ok(()) };
         trials(&session.generation().program, &shared.live, &proxy.slow_userlists, field)
     };
-    for Trial { hidden, password, proof } in unknown {
+    for PasswordTrial { hidden, password, proof } in unknown {
         let hidden = Arc::clone(&hidden);
         let mut checked = std::pin::pin!(shared.helpers.run(move || hidden.is(&password)));
         match unless_left(session, client, state, |cx, _| checked.as_mut().poll(cx)).await? {

@@ -5,13 +5,15 @@ use std::net::SocketAddr;
 
 use expression::sample::Bytes;
 use live::ProxyState;
-use live::persistence::{Answering, Cookie, Found, Lookup, Persistence, PersistencePlan, Presented, rdp_server};
+use live::persistence::{
+    Answering, Cookie, CookieServer, Lookup, Persistence, PersistencePlan, RequestCookieState, rdp_server,
+};
 use policy::program::{Backend, Proxy};
-use policy::rule::{Bound, PersistOrder};
+use policy::rule::{PersistOrder, SelectedServer};
 use wire::http::Head;
 
 use crate::session::Session;
-use crate::stream::client::Client;
+use crate::stream::context::RequestContext;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::rules::cost;
 use crate::stream::sticking;
@@ -19,30 +21,24 @@ use crate::stream_state::StreamState;
 use crate::worker::SharedStreamState;
 
 /// Returns the server that a request is bound to. Cookies that are meant for the proxy only are removed.
-pub fn bind_request(
-    session: &Session,
-    client: &Client,
-    state: &SharedStreamState,
-    proxy: &Proxy,
-    backend: &Backend,
-) -> Option<Bound> {
+pub fn bind_request(context: &RequestContext<'_>, proxy: &Proxy, backend: &Backend) -> Option<SelectedServer> {
     let (choice, plan) = (&backend.choice, &backend.persistence);
     if choice.rules.is_empty() && choice.stick.is_empty() && plan.cookie.is_none() {
         return None;
     }
     let order = match choice.persistence.is_empty() {
         true => None,
-        false => EvalContext::request(session, &state.borrow())
-            .behind(client.conn.behind())
+        false => EvalContext::request(context.session, &context.state.borrow())
+            .behind(context.client.conn.behind())
             .lend(|context| choice.order(context)),
     };
     let mut kept = Persistence::default();
     if let Some(cookie) = &plan.cookie {
         let forced = choice.persists || order == Some(PersistOrder::Force);
-        kept = read_cookies(session, state, proxy, (cookie, plan), (order, forced));
+        kept = read_cookies(context.session, &context.state, proxy, cookie, plan, order, forced);
     }
-    let known = state.borrow();
-    let view = EvalContext::request(session, &known).behind(client.conn.behind());
+    let known = context.state.borrow();
+    let view = EvalContext::request(context.session, &known).behind(context.client.conn.behind());
     let named = name(view, proxy, backend, order);
     if let Some(bound) = named {
         kept.overrule(bound.server);
@@ -50,37 +46,42 @@ pub fn bind_request(
     let mut bound = named.or_else(|| kept.server.map(|server| choice.bound(server, order)));
     let mut stores = Vec::new();
     if !choice.stick.is_empty() {
-        bound = sticking::request(view, (proxy, backend), order, bound, &mut stores);
+        bound = sticking::request(view, proxy, backend, order, bound, &mut stores);
         kept.recall(bound.map(|bound| bound.server));
     }
     drop(known);
-    let state = &mut *state.borrow_mut();
+    let state = &mut *context.state.borrow_mut();
     (state.route.persistence, state.route.stores) = (kept, stores);
     bound
 }
 
 /// Records the cookie of a request that a rule of the backend denies, and its server, for the log line, as in HAProxy.
-pub fn note_cookie(session: &Session, client: &Client, state: &SharedStreamState) {
-    let proxy = session.proxy_at(state.borrow().route.backend.unwrap_or(session.frontend));
+pub fn note_cookie(context: &RequestContext<'_>) {
+    let proxy = context.session.proxy_at(context.state.borrow().route.backend.unwrap_or(context.session.frontend));
     let Some(backend) = &proxy.backend else { return };
     let (choice, plan) = (&backend.choice, &backend.persistence);
     let Some(cookie) = &plan.cookie else { return };
-    let order = EvalContext::request(session, &state.borrow())
-        .behind(client.conn.behind())
+    let order = EvalContext::request(context.session, &context.state.borrow())
+        .behind(context.client.conn.behind())
         .lend(|context| choice.order(context));
     let forced = choice.persists || order == Some(PersistOrder::Force);
-    let mut kept = read_cookies(session, state, proxy, (cookie, plan), (order, forced));
-    let proxy_state = session.worker.proxy_state(proxy.index);
+    let mut kept = read_cookies(context.session, &context.state, proxy, cookie, plan, order, forced);
+    let proxy_state = context.session.worker.proxy_state(proxy.index);
     if kept.server.is_some_and(|server| !forced && !proxy_state.is_usable(server)) {
         kept.meet(None);
     } else if kept.server.is_some_and(|server| !proxy_state.is_usable(server)) {
-        kept.presented = Presented::Down;
+        kept.presented = RequestCookieState::Down;
     }
-    state.borrow_mut().route.persistence = kept;
+    context.state.borrow_mut().route.persistence = kept;
 }
 
 /// Returns the server that a session in TCP mode is bound to.
-pub fn bind_session(session: &Session, state: &SharedStreamState, proxy: &Proxy, early: &[u8]) -> Option<Bound> {
+pub fn bind_session(
+    session: &Session,
+    state: &SharedStreamState,
+    proxy: &Proxy,
+    early: &[u8],
+) -> Option<SelectedServer> {
     let backend = proxy.backend.as_ref()?;
     let (choice, plan) = (&backend.choice, &backend.persistence);
     if choice.rules.is_empty() && choice.stick.is_empty() && plan.rdp_cookie.is_none() {
@@ -99,14 +100,19 @@ pub fn bind_session(session: &Session, state: &SharedStreamState, proxy: &Proxy,
         return bound;
     }
     let mut stores = Vec::new();
-    let bound = sticking::request(view, (proxy, backend), order, bound, &mut stores);
+    let bound = sticking::request(view, proxy, backend, order, bound, &mut stores);
     drop(known);
     state.borrow_mut().route.stores = stores;
     bound
 }
 
 /// Returns the server that `use-server` names.
-fn name(view: EvalContext<'_>, proxy: &Proxy, backend: &Backend, order: Option<PersistOrder>) -> Option<Bound> {
+fn name(
+    view: EvalContext<'_>,
+    proxy: &Proxy,
+    backend: &Backend,
+    order: Option<PersistOrder>,
+) -> Option<SelectedServer> {
     if backend.choice.rules.is_empty() {
         return None;
     }
@@ -125,8 +131,10 @@ fn read_cookies(
     session: &Session,
     state: &SharedStreamState,
     proxy: &Proxy,
-    (cookie, plan): (&Cookie, &PersistencePlan),
-    (order, forced): (Option<PersistOrder>, bool),
+    cookie: &Cookie,
+    plan: &PersistencePlan,
+    order: Option<PersistOrder>,
+    forced: bool,
 ) -> Persistence {
     let ignored = order == Some(PersistOrder::Ignore);
     let servers = Servers { proxy_state: session.worker.proxy_state(proxy.index), plan, forced };
@@ -141,15 +149,15 @@ struct Servers<'a> {
 }
 
 impl Lookup for Servers<'_> {
-    fn find(&self, value: &[u8]) -> Found {
+    fn find(&self, value: &[u8]) -> CookieServer {
         self.proxy_state.cookies.with_values(self.plan, |values| match values.servers(value) {
-            [] => Found::Unknown,
+            [] => CookieServer::Unknown,
             // Whether it is down is checked when its slot is requested.
-            [only] if !self.forced => Found::Server(*only),
+            [only] if !self.forced => CookieServer::Server(*only),
             several => match several.iter().find(|server| self.proxy_state.is_usable(**server)) {
-                Some(server) => Found::Server(*server),
-                None if self.forced => Found::Forced(several[0]),
-                None => Found::Down,
+                Some(server) => CookieServer::Server(*server),
+                None if self.forced => CookieServer::Forced(several[0]),
+                None => CookieServer::Down,
             },
         })
     }

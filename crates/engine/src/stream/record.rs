@@ -2,7 +2,7 @@
 
 use base::moment::WallTime;
 use config::spec::Mode;
-use expression::capture::{CapturePlan, Kept};
+use expression::capture::{CapturePlan, CapturedText};
 use expression::record::{Endpoint, Record};
 use live::persistence::{Cookie, Persistence};
 use policy::program::{Proxy, Server, ServerAddress};
@@ -92,9 +92,13 @@ pub fn with_record(session: &Session, state: &StreamState, use_record: impl FnOn
 }
 
 /// Returns the captured values, one for each declared capture.
-fn padded<'k>(kept: &'k [Kept], proxy: &Proxy, slots: impl FnOnce(&CapturePlan) -> usize) -> Vec<Option<&'k [u8]>> {
+fn padded<'k>(
+    kept: &'k [CapturedText],
+    proxy: &Proxy,
+    slots: impl FnOnce(&CapturePlan) -> usize,
+) -> Vec<Option<&'k [u8]>> {
     let slots = proxy.frontend.as_ref().and_then(|frontend| frontend.captures.as_ref()).map_or(0, slots);
-    (0..slots).map(|index| kept.get(index).and_then(Kept::get)).collect()
+    (0..slots).map(|index| kept.get(index).and_then(CapturedText::get)).collect()
 }
 
 /// Returns the server's address.

@@ -1,6 +1,6 @@
 //! Redirects to a server (`redir`, configuration manual, section 5.2). Must never choose the server.
 
-use conn::h1::prepared;
+use conn::h1::prepared_answer;
 use policy::program::Server;
 use wire::http::Head;
 
@@ -8,7 +8,7 @@ use wire::http::Head;
 pub fn page(server: &Server, request: &Head) -> Option<Vec<u8>> {
     let prefix = server.redirect.as_deref()?;
     let path = path(request.target())?;
-    Some(prepared::redirect(prefix, path))
+    Some(prepared_answer::redirect(prefix, path))
 }
 
 /// Returns the path of a target: starting with "/", or empty. `None`: it has no path.

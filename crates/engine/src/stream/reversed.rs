@@ -6,15 +6,15 @@ use std::rc::Rc;
 use conn::link::Link;
 use policy::program::Server;
 
-use crate::session::attached::named;
+use crate::session::attached_server::key_of_name;
 use crate::stream::attempt::Attempt;
-use crate::stream::connect::{Request, Waited};
+use crate::stream::connect::{Request, WaitResult};
 use crate::stream::metrics::ServerEvent;
-use crate::stream::private;
+use crate::stream::private_connections;
 use crate::stream::server_target::Refusal;
 use crate::stream_state::{Cause, Phase};
 use crate::worker::attachments::Kind;
-use crate::worker::waiting::Waiting;
+use crate::worker::connection_waiter::Waiting;
 
 impl Request<'_> {
     /// Returns a stream of a connection that the server has opened, regardless of `http-reuse`.
@@ -24,7 +24,7 @@ impl Request<'_> {
     pub(super) async fn reversed_link(&mut self, server: &Server) -> Result<Attempt, Refusal> {
         let mut name = Vec::new();
         let is_named = server.connecting.name.as_ref().is_some_and(|named| self.evaluate_name(named, &mut name));
-        let name = if is_named { named(&name) } else { Vec::new() };
+        let name = if is_named { key_of_name(&name) } else { Vec::new() };
         let kind = Kind::new(server.serial, &name);
         let worker = Rc::clone(&self.session.worker);
         if !worker.arrivals.are_there(&kind)
@@ -49,12 +49,12 @@ impl Request<'_> {
                 return Err(Refusal::new(Cause::Server, Phase::Connect, 503));
             }
             match self.wait(deadline, |cx| waiting.poll(cx)).await {
-                Waited::Done(()) => {}
-                Waited::Expired => {
+                WaitResult::Done(()) => {}
+                WaitResult::Expired => {
                     self.count(server, ServerEvent::Failure);
                     return Err(Refusal::new(Cause::ServerTimeout, Phase::Connect, 503));
                 }
-                Waited::Gone => return Err(Refusal::new(Cause::Client, Phase::Connect, -1)),
+                WaitResult::Gone => return Err(Refusal::new(Cause::Client, Phase::Connect, -1)),
             }
         }
     }
@@ -63,7 +63,7 @@ impl Request<'_> {
     fn share(&self, kind: &Kind) -> Option<Link> {
         let worker = &self.session.worker;
         let link = worker.links.take(&worker.process.pool, kind.server, (false, &|is_early| !is_early), kind.key())?;
-        if private::authenticates(&self.state.borrow()) {
+        if private_connections::authenticates(&self.state.borrow()) {
             // No connection can be opened for an authenticated client: this one is closed after the request.
             link.carrier.retire();
         }

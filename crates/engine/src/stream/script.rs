@@ -9,10 +9,10 @@ use policy::rule::{Answer, Body, Change, Final, Unfit};
 use wire::http::{Framing, Head};
 
 use crate::filter::agents::StreamAgents;
-use crate::script::{Held, Order, StreamAccess, Verdict};
+use crate::script::{Order, StateAccess, StreamAccess, Verdict};
 use crate::session::Session;
 use crate::stream::answer::ending;
-use crate::stream::ending::{Ending, Manner};
+use crate::stream::ending::{AnswerTiming, Ending};
 use crate::stream::evaluate::EvalContext;
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::SharedStreamState;
@@ -30,7 +30,7 @@ impl<'a> StreamAccess<'a> {
         direction: Direction,
         behind: BufferedBody<'a>,
     ) -> Self {
-        Self { session, held: Held::Shared(state), direction, behind, bytes: None }
+        Self { session, held: StateAccess::Shared(state), direction, behind, bytes: None }
     }
 
     /// Creates the access to the data of a session in TCP mode.
@@ -40,12 +40,12 @@ impl<'a> StreamAccess<'a> {
         direction: Direction,
         bytes: Bytes<'a>,
     ) -> Self {
-        Self { session, held: Held::Shared(state), direction, behind: BufferedBody::NONE, bytes: Some(bytes) }
+        Self { session, held: StateAccess::Shared(state), direction, behind: BufferedBody::NONE, bytes: Some(bytes) }
     }
 
     /// Creates the access to a response that is about to be sent.
     pub(crate) fn of_answer(session: &'a Session, state: &'a StreamState, head: &'a RefCell<&'a mut Head>) -> Self {
-        let (held, direction) = (Held::Apart(state, head), Direction::Response);
+        let (held, direction) = (StateAccess::Apart(state, head), Direction::Response);
         Self { session, held, direction, behind: BufferedBody::NONE, bytes: None }
     }
 
@@ -70,7 +70,7 @@ impl<'a> StreamAccess<'a> {
     /// Changes the framing of the message's body, which is possible only before its head is sent. Returns false if the head
     /// cannot be accessed.
     pub fn set_framing(&self, of_request: bool, framing: Framing) -> bool {
-        let Held::Shared(state) = self.held else { return false };
+        let StateAccess::Shared(state) = self.held else { return false };
         if of_request != (self.direction == Direction::Request) || self.framing(of_request).is_none() {
             return false;
         }
@@ -82,7 +82,7 @@ impl<'a> StreamAccess<'a> {
 
     /// Whether an action may wait: not while a head is being sent to the client (`http-after-response`).
     pub fn may_wait(&self) -> bool {
-        matches!(self.held, Held::Shared(_))
+        matches!(self.held, StateAccess::Shared(_))
     }
 
     /// Returns the session of the stream.
@@ -98,11 +98,11 @@ impl<'a> StreamAccess<'a> {
     /// Passes the context for expressions to `with`; `None`: the stream's state is in use.
     pub fn lend<T>(&self, with: impl FnOnce(&sample::Context<'_>) -> T) -> Option<T> {
         match self.held {
-            Held::Shared(state) => {
+            StateAccess::Shared(state) => {
                 let state = state.try_borrow().ok()?;
                 Some(self.view(&state, &state.response).lend(with))
             }
-            Held::Apart(state, head) => {
+            StateAccess::Apart(state, head) => {
                 let head = head.try_borrow().ok()?;
                 Some(self.view(state, &head).lend(with))
             }
@@ -145,7 +145,7 @@ impl<'a> StreamAccess<'a> {
             return None;
         }
         match self.held {
-            Held::Shared(state) => {
+            StateAccess::Shared(state) => {
                 let state = &mut *state.try_borrow_mut().ok()?;
                 if !of_request {
                     return (state.response.status() > 0).then(|| change.apply(&mut state.response, room));
@@ -160,7 +160,7 @@ impl<'a> StreamAccess<'a> {
                 }
                 Some(change.apply(&mut state.request, room))
             }
-            Held::Apart(_, head) => {
+            StateAccess::Apart(_, head) => {
                 let mut head = head.try_borrow_mut().ok()?;
                 Some(change.apply(&mut head, room))
             }
@@ -187,8 +187,8 @@ impl<'a> StreamAccess<'a> {
 
     fn with_state<T>(&self, with: impl FnOnce(&StreamState) -> T) -> Option<T> {
         match self.held {
-            Held::Shared(state) => state.try_borrow().ok().map(|state| with(&state)),
-            Held::Apart(state, _) => Some(with(state)),
+            StateAccess::Shared(state) => state.try_borrow().ok().map(|state| with(&state)),
+            StateAccess::Apart(state, _) => Some(with(state)),
         }
     }
 
@@ -238,7 +238,7 @@ const fn denied(status: u16) -> Final {
 }
 
 /// Returns the effect of a verdict on a message of that direction; `Ok`: whether further rules are run.
-pub(crate) fn judge(verdict: &Verdict, direction: Direction) -> Result<bool, &'static Final> {
+pub(crate) fn effect_of(verdict: &Verdict, direction: Direction) -> Result<bool, &'static Final> {
     let is_request = direction == Direction::Request;
     Err(match verdict {
         Verdict::Continue => return Ok(true),
@@ -259,7 +259,7 @@ pub(crate) fn end(view: EvalContext<'_>, verdict: Verdict, ended: &Final) -> End
         Verdict::Reply(status, text) => Ending::given(phase, status, text),
         Verdict::Abort => {
             let outcome = Outcome::new(Cause::Local, phase);
-            let manner = Manner::Never;
+            let manner = AnswerTiming::Never;
             Ending { outcome, status: 0, text: None, manner, denied: false, failed: false, challenged: false }
         }
         _ => ending(view, ended).into_owned(),

@@ -46,7 +46,8 @@ pub fn protocol_on(server: &Server, special: Option<MuxProtocol>, link: &Link) -
 /// worker can use the connection if it is `shared`. `None`: it failed.
 pub fn open(
     session: &Session,
-    (proxy, server): (usize, &Server),
+    proxy: usize,
+    server: &Server,
     protocol: Protocol,
     shared: bool,
     link: Link,
@@ -63,13 +64,13 @@ pub fn open(
     let interval = server.connecting.idle_ping;
     // One of HTTP/1 would have been counted.
     worker.counters().proxies[proxy].back().protocol.connections.subtract(1);
-    let carrying = (Rc::clone(worker), (proxy, server.serial));
-    rt::spawn(rt::Class::Normal, rt::NO_TAG, carry(carrying, connection, requests, (interval, true)));
+    let watched = Watched { proxy, server: server.serial, interval, is_http2: true };
+    rt::spawn(rt::Class::Normal, rt::NO_TAG, carry(Rc::clone(worker), watched, connection, requests));
     Some(link)
 }
 
 /// Starts FastCGI on a connection that was just opened and may be multiplexed. See [`open`].
-pub fn open_fcgi(session: &Session, (proxy, server): (usize, &Server), app: &FcgiApp, link: Link) -> Option<Link> {
+pub fn open_fcgi(session: &Session, proxy: usize, server: &Server, app: &FcgiApp, link: Link) -> Option<Link> {
     let worker = &session.worker;
     let Link { carrier, answers, glitches, private, first, generation, place, pool_key } = link;
     let terms = fcgi::Terms {
@@ -79,13 +80,13 @@ pub fn open_fcgi(session: &Session, (proxy, server): (usize, &Server), app: &Fcg
         max_requests: app.max_requests,
         max_total: server.max_reuse.map_or(0, |most| most.saturating_add(1)),
     };
-    trace(worker, (session.proxy_at(proxy), server), &events::FCONN_NEW, String::new);
+    trace(worker, session.proxy_at(proxy), server, &events::FCONN_NEW, String::new);
     let (connection, requests) = ServerConnection::of_fcgi(carrier.into_transport()?, terms, rt::now());
     let carrier = requests.begin()?;
     let mut link = Link { carrier, answers, glitches, private, first, generation, place, pool_key };
     worker.links.share(server.serial, &mut link, &requests);
-    let carrying = (Rc::clone(worker), (proxy, server.serial));
-    rt::spawn(rt::Class::Normal, rt::NO_TAG, carry(carrying, connection, requests, (None, false)));
+    let watched = Watched { proxy, server: server.serial, interval: None, is_http2: false };
+    rt::spawn(rt::Class::Normal, rt::NO_TAG, carry(Rc::clone(worker), watched, connection, requests));
     Some(link)
 }
 
@@ -136,26 +137,35 @@ pub(super) fn terms(global: &Global, server: &Server) -> Terms {
     }
 }
 
-/// Serves a connection until it ends. Pings are sent on an idle one at the interval; HTTP/2 connections are counted.
-async fn carry(
-    (worker, owner): (Rc<Worker>, (usize, usize)),
-    mut connection: ServerConnection,
-    requests: Requests,
-    watched: (Option<Duration>, bool),
-) {
-    move_frames((&worker, owner), &mut connection, &requests, watched, |_| false).await;
+/// The server of a connection, and how the connection is watched.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Watched {
+    /// Index of the backend.
+    pub(super) proxy: usize,
+    /// Serial number of the server.
+    pub(super) server: usize,
+    /// Interval of pings on an idle connection.
+    pub(super) interval: Option<Duration>,
+    /// Whether it is counted as a connection of HTTP/2.
+    pub(super) is_http2: bool,
+}
+
+/// Serves a connection until it ends.
+async fn carry(worker: Rc<Worker>, watched: Watched, mut connection: ServerConnection, requests: Requests) {
+    move_frames(&worker, watched, &mut connection, &requests, |_| false).await;
     worker.links.note_ended(&worker.process.pool, &requests);
 }
 
 /// Moves the data of a connection's requests until it ends, or `leaves` returns true, which is called after each step. Counts
 /// its handshake if it was not complete at the beginning.
 pub(super) async fn move_frames(
-    (worker, (proxy, server)): (&Worker, (usize, usize)),
+    worker: &Worker,
+    watched: Watched,
     connection: &mut ServerConnection,
     requests: &Requests,
-    (interval, is_http2): (Option<Duration>, bool),
     mut leaves: impl FnMut(&ServerConnection) -> bool,
 ) {
+    let Watched { proxy, server, interval, is_http2 } = watched;
     let mut timer = rt::Timer::new();
     let counters = &worker.counters().proxies[proxy].serving().http2;
     let counted = is_http2.then(|| Http2Connection::new(counters));
@@ -175,7 +185,7 @@ pub(super) async fn move_frames(
                 early = false;
                 let made = requests.handshake_info().filter(|info| info.failure.is_none());
                 let handshake = made.map_or(Handshake::Failed, |info| Handshake::Made { resumed: info.resumed });
-                metrics::server_handshake(worker, (proxy, server), handshake);
+                metrics::server_handshake(worker, proxy, server, handshake);
             }
             if polled.is_ready() {
                 return Poll::Ready(());

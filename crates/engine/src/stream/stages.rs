@@ -7,7 +7,7 @@ use expression::record::Origin;
 use policy::program::{Features, Proxy};
 
 use crate::session::Session;
-use crate::stream::{conclude, filter, instrumentation, metrics, observing, otel, sticking, tracing, tracking};
+use crate::stream::{conclude, filter, instrumentation, metrics, observe, otel, sticking, tracing, tracking};
 use crate::stream_state::StreamState;
 use crate::worker::SharedStreamState;
 
@@ -126,7 +126,7 @@ pub(super) fn ended(session: &Session, state: &mut StreamState) {
     const USED: Features = Features::SPANS.with(Features::RULES);
     metrics::stream(session, state);
     tracing::ended(session, state);
-    observing::end(session, state);
+    observe::end(session, state);
     if state.features.have(USED) {
         record_end(session, state);
     }
@@ -137,7 +137,7 @@ fn record_end(session: &Session, state: &mut StreamState) {
     otel::conclude(session, state);
     instrumentation::conclude(session, state);
     if session.log().has_expressions() {
-        tracking::settle(session, state);
+        tracking::count_end(session, state);
     } else {
         tracking::conclude(session, state);
     }

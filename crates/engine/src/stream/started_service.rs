@@ -5,7 +5,7 @@ use conn::service::Service;
 use crate::stream_state::ServiceName;
 
 /// A service that answers one request.
-pub struct Started {
+pub struct StartedService {
     /// `None`: the request is answered with an internal error.
     pub service: Option<Box<dyn Service>>,
     /// Its name in log lines.

@@ -4,7 +4,7 @@
 use expression::sample::{Bytes, Context, Direction};
 use live::table::{Table, TableKey};
 use policy::program::{Backend, Proxy};
-use policy::rule::{Bound, Known, MOST_STORES, PersistOrder, Remembered, StickRule, StickStore, recall};
+use policy::rule::{MOST_STORES, PersistOrder, Remembered, SelectedServer, ServerRef, StickRule, StickStore, recall};
 
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
@@ -15,11 +15,12 @@ use crate::stream_state::StreamState;
 /// stored later are added to `stores`.
 pub fn request(
     view: EvalContext<'_>,
-    (proxy, backend): (&Proxy, &Backend),
+    proxy: &Proxy,
+    backend: &Backend,
     order: Option<PersistOrder>,
-    bound: Option<Bound>,
+    bound: Option<SelectedServer>,
     stores: &mut Vec<StickStore>,
-) -> Option<Bound> {
+) -> Option<SelectedServer> {
     let rules = backend.choice.stick.iter().enumerate().filter(|(_, rule)| !rule.on_response);
     let mut laps = cost::laps(view.session, &backend.choice.stick);
     view.lend(|context| {
@@ -30,7 +31,7 @@ pub fn request(
                     && found.is_none()
                     && let Some(recalled) = recall(context, table, key)
                 {
-                    found = server_of(view.session, (proxy, backend), (table, recalled), order);
+                    found = server_of(view.session, proxy, backend, table, recalled, order);
                 }
             });
             cost::lap(&mut laps, at, taken);
@@ -63,19 +64,21 @@ fn each(
 /// Returns the server of a stored entry, if it may be used.
 fn server_of(
     session: &Session,
-    (proxy, backend): (&Proxy, &Backend),
-    (table, recalled): (&Table, Remembered),
+    proxy: &Proxy,
+    backend: &Backend,
+    table: &Table,
+    recalled: Remembered,
     order: Option<PersistOrder>,
-) -> Option<Bound> {
+) -> Option<SelectedServer> {
     let mut servers = backend.servers.iter();
     let server = servers.find(|server| recalled.is(table, &known(session, server)))?;
     let bound = backend.choice.bound(server.index, order);
     (bound.forced || session.worker.proxy_state(proxy.index).is_usable(server.index)).then_some(bound)
 }
 
-fn known<'s>(session: &Session, server: &'s policy::program::Server) -> Known<'s> {
+fn known<'s>(session: &Session, server: &'s policy::program::Server) -> ServerRef<'s> {
     let address = session.worker.process.outgoing.address(server).inet();
-    Known { id: server.id, name: &server.name, address }
+    ServerRef { id: server.id, name: &server.name, address }
 }
 
 /// Stores the entries of request rules once the server of the stream is known.

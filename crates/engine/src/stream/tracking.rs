@@ -13,6 +13,7 @@ use policy::program::{Filter, ProgramContext};
 use policy::rule::{StickChange, Track};
 use wire::http::Method;
 
+use crate::filter::RulePosition;
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::tracked::find;
@@ -20,7 +21,7 @@ use crate::stream_state::{Cause, Phase, StreamState};
 
 /// Result of a rule that tracks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Begun {
+pub enum TrackResult {
     /// The entry is tracked, or there is nothing to track.
     Done,
     /// The key may become available with more data.
@@ -29,17 +30,17 @@ pub enum Begun {
 
 /// Applies a `track-sc` rule: tracks the entry of a key, unless an entry is tracked under that number. Tracking ends with the
 /// stream if `of_stream` is set, otherwise with the session.
-pub fn begin(view: &EvalContext<'_>, context: &Context<'_>, track: &Track, of_stream: bool) -> Begun {
+pub fn begin(view: &EvalContext<'_>, context: &Context<'_>, track: &Track, of_stream: bool) -> TrackResult {
     if begin_of_client(view, track, of_stream) || is_taken(view.session, view.state, track.number) {
-        return Begun::Done;
+        return TrackResult::Done;
     }
-    let Some(table) = view.session.worker.table(track.table) else { return Begun::Done };
+    let Some(table) = view.session.worker.table(track.table) else { return TrackResult::Done };
     let value = track.key.evaluate(context);
     let Some(key) = value.and_then(|value| TableKey::of_sample(table.plan.key, context, value)) else {
-        return if context.incomplete.get() { Begun::Later } else { Begun::Done };
+        return if context.incomplete.get() { TrackResult::Later } else { TrackResult::Done };
     };
     add(view, track.number, table, &key, of_stream);
-    Begun::Done
+    TrackResult::Done
 }
 
 /// Like [`begin`], for a key that is the client's IPv4 address, without evaluating an expression. Returns false if the rule is
@@ -90,8 +91,10 @@ pub fn change(view: &EvalContext<'_>, context: &Context<'_>, change: &StickChang
 }
 
 /// Returns the entry of a shared bandwidth limit, if the limit is shared.
-pub fn share(session: &Session, context: &Context<'_>, (proxy, index): (usize, usize)) -> Option<Pinned> {
-    let Filter::SharedBandwidth(limit) = context.proxy(proxy)?.filters.list.get(index)? else { return None };
+pub fn share(session: &Session, context: &Context<'_>, filter: RulePosition) -> Option<Pinned> {
+    let Filter::SharedBandwidth(limit) = context.proxy(filter.proxy)?.filters.list.get(filter.index)? else {
+        return None;
+    };
     let table = session.worker.table(limit.table)?;
     let value = limit.key.evaluate(context)?;
     let key = TableKey::of_sample(table.plan.key, context, value)?;
@@ -245,14 +248,14 @@ fn count_status(session: &Session, entry: &mut EntryMut<'_>, status: u16) {
 
 /// Bytes of a stream that are not counted yet, and its result.
 #[derive(Debug, Clone, Copy, Default)]
-struct Rest {
+struct Uncounted {
     read: u64,
     written: u64,
     error: bool,
     failure: bool,
 }
 
-impl Rest {
+impl Uncounted {
     fn bytes(state: &mut StreamState) -> Self {
         let (read, written) = (
             state.accounting.bytes.bytes_in - state.accounting.tracked.tracked_in,
@@ -289,7 +292,7 @@ pub fn bytes(session: &Session, state: &mut StreamState) {
     if is_idle(session, state) {
         return;
     }
-    let rest = Rest::bytes(state);
+    let rest = Uncounted::bytes(state);
     if !rest.is_nothing() {
         settle_all(&state.accounting.tracking.borrow(), rest);
         settle_session(session, rest);
@@ -297,39 +300,39 @@ pub fn bytes(session: &Session, state: &mut StreamState) {
 }
 
 /// Counts the rest of a stream that has ended, and its result. Its log line can still read the entries.
-pub fn settle(session: &Session, state: &mut StreamState) {
+pub fn count_end(session: &Session, state: &mut StreamState) {
     if is_idle(session, state) {
         return;
     }
-    let rest = rest(session, state);
+    let rest = uncounted(session, state);
     settle_all(&state.accounting.tracking.borrow(), rest);
     settle_session(session, rest);
 }
 
-/// Like [`settle`], and ends the stream's tracking.
+/// Like [`count_end`], and ends the stream's tracking.
 pub fn conclude(session: &Session, state: &mut StreamState) {
     if is_idle(session, state) {
         return;
     }
-    let rest = rest(session, state);
+    let rest = uncounted(session, state);
     state.accounting.tracking.get_mut().end(rt::now(), |entry, factor| rest.add(entry, factor));
     settle_session(session, rest);
 }
 
 #[inline]
-fn settle_session(session: &Session, rest: Rest) {
+fn settle_session(session: &Session, rest: Uncounted) {
     if let Some(tracking) = session.known_tracking() {
         settle_all(&tracking.borrow(), rest);
     }
 }
 
-fn settle_all(tracking: &Tracking, rest: Rest) {
+fn settle_all(tracking: &Tracking, rest: Uncounted) {
     tracking.each(rt::now(), |entry, table| rest.add(entry, table.plan.byte_rate_factor));
 }
 
-fn rest(session: &Session, state: &mut StreamState) -> Rest {
+fn uncounted(session: &Session, state: &mut StreamState) -> Uncounted {
     let failure = has_failed(session, state);
-    Rest { error: state.accounting.tracked.blamed, failure, ..Rest::bytes(state) }
+    Uncounted { error: state.accounting.tracked.blamed, failure, ..Uncounted::bytes(state) }
 }
 
 /// Whether its server has failed and that is not counted yet: there was no response, or it was invalid or truncated. Per

@@ -3,14 +3,21 @@
 
 use base::buffer::Buffer;
 use conn::duplex::Duplex;
-use conn::link::Link;
 use policy::program::Proxy;
 use wire::http::{Head, Method};
 
-use crate::session::Session;
-use crate::stream::client::Client;
-use crate::stream::{carriage, conclude, filter};
-use crate::worker::{SharedStreamState, Slot};
+use crate::stream::context::RequestContext;
+use crate::stream::server_target::Target;
+use crate::stream::{filter, tcp_transfer};
+
+/// The data of a server that has opened a tunnel.
+#[derive(Default)]
+pub struct Tunnelled {
+    /// Head of its answer.
+    pub head: Buffer,
+    /// The bytes after it.
+    pub input: Buffer,
+}
 
 /// Whether a request opens a tunnel if its server agrees; the data that follows is then not a body.
 pub fn is_asked(request: &Head) -> bool {
@@ -18,23 +25,20 @@ pub fn is_asked(request: &Head) -> bool {
 }
 
 /// Forwards the data of a tunnel until both sides have closed.
-pub async fn carry(
-    session: &Session,
-    client: &mut Client,
-    backend: &Proxy,
-    state: SharedStreamState,
-    (slot, mut link): (Slot, Link),
-    (head, server_input): (Buffer, Buffer),
-) {
-    let input = client.conn.take_received();
+pub async fn carry(mut context: RequestContext<'_>, backend: &Proxy, target: Target, tunnelled: Tunnelled) {
+    let (Target { slot, mut link }, Tunnelled { head, input: server_input }) = (target, tunnelled);
+    let input = context.client.conn.take_received();
     if let Ok(mut duplex) = Duplex::new(input, head, server_input) {
-        filter::install_both(state.borrow().filters.as_ref(), &mut duplex);
-        let limits =
-            carriage::SilenceLimits::of_upgrade(session.proxy(), backend, state.borrow().rules.orders.get().timeouts);
-        let outcome = carriage::carry(duplex, client, &mut link.carrier, &limits, (session, &state)).await;
-        state.borrow_mut().outcome = outcome;
+        filter::install_both(context.state.borrow().filters.as_ref(), &mut duplex);
+        let limits = tcp_transfer::SilenceLimits::of_upgrade(
+            context.session.proxy(),
+            backend,
+            context.state.borrow().rules.orders.get().timeouts,
+        );
+        let outcome = tcp_transfer::carry(&mut context, duplex, &mut link.carrier, &limits).await;
+        context.state.borrow_mut().outcome = outcome;
     }
     drop(link);
-    state.borrow_mut().attempts.counts = Some(slot.release());
-    conclude::conclude(session, state);
+    context.state.borrow_mut().attempts.counts = Some(slot.release());
+    context.conclude();
 }

@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
-use live::cache::{Cache, Found, Object};
+use live::cache::{Cache, CacheLookup, Object};
 use wire::http::Head;
 
 use crate::session::Session;
 use crate::stream::cache;
-use crate::stream::started_service::Started;
+use crate::stream::started_service::StartedService;
 use crate::stream_state::StreamState;
 use crate::stream_state::cache_use::CacheUse;
 
@@ -43,7 +43,7 @@ pub(super) fn is_confirmed(state: &StreamState, status: u16) -> bool {
 }
 
 /// Updates the stored response, and returns the service that answers the request with it.
-pub(super) fn answer(session: &Session, state: &mut StreamState) -> Option<Started> {
+pub(super) fn answer(session: &Session, state: &mut StreamState) -> Option<StartedService> {
     let came = std::mem::take(&mut state.response);
     let cache_use = state.cache.as_mut()?;
     let (index, stored) = cache_use.asks_for.take()?;
@@ -51,7 +51,7 @@ pub(super) fn answer(session: &Session, state: &mut StreamState) -> Option<Start
     cache::freshen(cache, cache_use, &came, true);
     let signature = cache_use.signature.as_ref()?;
     let object = match cache.look_up(&cache_use.key, signature, rt::now()) {
-        Found::Hit(object) => object,
+        CacheLookup::Hit(object) => object,
         // The updated response has expired at once, or was evicted.
         _ => stored,
     };

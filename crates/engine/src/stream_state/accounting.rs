@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use live::table::Tracking;
 
-use super::spent::Spent;
+use super::evaluation_cost::EvaluationTime;
 
 /// Accounting of a stream.
 #[derive(Default)]
@@ -55,9 +55,9 @@ pub struct Costs {
     /// Whether expressions were evaluated for it.
     pub evaluated: Cell<bool>,
     /// The cost of its rules and expressions.
-    pub rules: Spent,
+    pub rules: EvaluationTime,
     /// The cost of the expressions in its log lines.
-    pub log: Spent,
+    pub log: EvaluationTime,
 }
 
 /// State of a stream's counting in tracked stick table entries.

@@ -7,7 +7,7 @@ use expression::sample::LinkFacts;
 use live::Counts;
 use tls::HandshakeInfo;
 
-use super::kernel::Kernel;
+use super::socket_handle::Kernel;
 
 /// State of a stream's attempts to reach a server.
 #[derive(Default)]

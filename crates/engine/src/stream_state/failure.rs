@@ -15,14 +15,14 @@ pub struct Failure {
 
 /// Rejection of a request by a filter.
 #[derive(Debug)]
-pub struct Refused {
+pub struct FilterRejection {
     /// Reason and termination state.
     pub failure: Failure,
     /// Response to be sent instead of an error page.
     pub text: Option<Vec<u8>>,
 }
 
-impl From<Failure> for Refused {
+impl From<Failure> for FilterRejection {
     fn from(failure: Failure) -> Self {
         Self { failure, text: None }
     }

@@ -8,7 +8,7 @@ use wire::trace_context::TraceContext;
 
 /// A context that was extracted or stored.
 #[derive(Clone)]
-pub(crate) struct Known {
+pub(crate) struct StoredContext {
     pub(crate) context: TraceContext,
     pub(crate) state: Vec<u8>,
     /// Whether it was received from another process.
@@ -17,8 +17,8 @@ pub(crate) struct Known {
 
 /// An open span.
 pub(crate) struct Open {
-    pub(crate) own: Known,
-    pub(crate) parent: Option<Known>,
+    pub(crate) own: StoredContext,
+    pub(crate) parent: Option<StoredContext>,
     pub(crate) is_root: bool,
     /// It was opened by an event of the response.
     pub(crate) of_response: bool,
@@ -34,7 +34,7 @@ pub(crate) struct FilterSpans {
     /// `rate-limit` has admitted the stream, and no error has ended it.
     pub(crate) is_active: bool,
     pub(crate) spans: Vec<Option<Open>>,
-    pub(crate) contexts: Vec<(Box<str>, Known)>,
+    pub(crate) contexts: Vec<(Box<str>, StoredContext)>,
     /// Comma-separated list of `name=value`.
     pub(crate) baggage: Vec<u8>,
     pub(crate) opened: u32,

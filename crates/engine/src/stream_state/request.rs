@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use base::moment::WallTime;
 use base::slab::Key;
 
-use super::kernel::Kernel;
+use super::socket_handle::Kernel;
 
 /// Addresses of a client's connection that rules have set (`set-src`, `set-dst` and related actions).
 #[derive(Debug, Clone, Copy, Default)]

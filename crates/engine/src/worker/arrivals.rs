@@ -10,13 +10,13 @@ use super::attachments::Kind;
 /// Queues of waiting requests, by kind. Each entry is a running stream, so their number is bounded by that of streams.
 #[derive(Default)]
 pub(crate) struct Arrivals {
-    pub(crate) queues: RefCell<HashMap<Kind, BTreeMap<u64, Turn>>>,
+    pub(crate) queues: RefCell<HashMap<Kind, BTreeMap<u64, WaitState>>>,
     pub(crate) next: Cell<u64>,
 }
 
 /// State of a waiting request: whether it may look for a connection, and its waker.
 #[derive(Default)]
-pub(crate) struct Turn {
+pub(crate) struct WaitState {
     pub(crate) has_come: bool,
     pub(crate) waker: Option<Waker>,
 }

@@ -20,7 +20,7 @@ pub(crate) fn begin(program: &Program, live: &Live, targets: &Targets) {
 }
 
 /// Restarts the traces if those of the next configuration differ; all runtime settings are reset.
-pub(crate) fn begin_anew((former, next): (&Program, &Program), live: &Live, targets: &Targets) {
+pub(crate) fn begin_anew(former: &Program, next: &Program, live: &Live, targets: &Targets) {
     if former.traces != next.traces {
         live.traces.reset();
         begin(next, live, targets);

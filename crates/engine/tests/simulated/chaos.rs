@@ -124,7 +124,7 @@ async fn answer(peer: &mut Peer, path: &str) -> bool {
 
 /// The part of an answer that a client has received.
 #[derive(Debug, PartialEq, Eq)]
-enum Seen {
+enum AnswerOutcome {
     /// All of it, and it was the expected one.
     Whole,
     /// An error page, or the end of the connection.
@@ -132,7 +132,7 @@ enum Seen {
 }
 
 /// Reads an answer and compares it with the expected one.
-async fn read_answer(peer: &mut Peer, path: &str) -> Option<Seen> {
+async fn read_answer(peer: &mut Peer, path: &str) -> Option<AnswerOutcome> {
     let head = loop {
         let head = peer.try_receive_head().await?;
         if !head.starts_with("HTTP/1.1 103") {
@@ -145,7 +145,7 @@ async fn read_answer(peer: &mut Peer, path: &str) -> Option<Seen> {
     if status != 200 {
         assert!([400, 408, 502, 503, 504].contains(&status), "{head}");
         peer.try_receive(length).await.then_some(())?;
-        return (!head.contains("connection: close")).then_some(Seen::Less);
+        return (!head.contains("connection: close")).then_some(AnswerOutcome::Less);
     }
     let expected = body_of(path);
     let (got, whole) = if head.contains("transfer-encoding: chunked") {
@@ -156,7 +156,7 @@ async fn read_answer(peer: &mut Peer, path: &str) -> Option<Seen> {
     };
     assert!(expected.starts_with(&got), "{path}: {} bytes are not of {}", got.len(), expected.len());
     assert!(!whole || got == expected, "{path}: a whole answer of {} instead of {} bytes", got.len(), expected.len());
-    (whole && !head.contains("connection: close")).then_some(Seen::Whole)
+    (whole && !head.contains("connection: close")).then_some(AnswerOutcome::Whole)
 }
 
 /// Runs a mostly correct client; returns the number of answers that it has received.
@@ -198,8 +198,8 @@ async fn client(number: u64) -> u64 {
             return got;
         }
         match read_answer(&mut peer, &path).await {
-            Some(Seen::Whole) => got += 1,
-            Some(Seen::Less) => {}
+            Some(AnswerOutcome::Whole) => got += 1,
+            Some(AnswerOutcome::Less) => {}
             None => return got,
         }
     }

@@ -334,7 +334,7 @@ fn play(options: &str, server: &str, seeds: std::ops::Range<u64>) {
                 serve(peer.into_stream(), Rc::clone(&scope), Random(seed ^ number as u64), Rc::clone(&refused))
             });
         } else {
-            Service::at(S1).serve(&world.scope, crate::several::echo);
+            Service::at(S1).serve(&world.scope, crate::multiplexed_client::echo);
         }
         let report = Rc::new(Report::default());
         for client in 0..3 {

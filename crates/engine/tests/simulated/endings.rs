@@ -28,7 +28,7 @@ pub enum Own {
 }
 
 /// The bytes that a client has received on a closed connection.
-pub struct Seen {
+pub struct ReceivedEnd {
     pub bytes: Vec<u8>,
     /// Whether it was closed in order: over TLS, with a `close_notify` alert.
     pub in_order: bool,
@@ -78,7 +78,7 @@ impl Own {
     }
 
     /// Reads to the end, after the first bytes with the reader's behaviour, which may send `said`.
-    pub async fn rest(&mut self, reader: Reader, said: &[u8]) -> Seen {
+    pub async fn rest(&mut self, reader: Reader, said: &[u8]) -> ReceivedEnd {
         let mut bytes = self.some().await;
         if reader != Reader::Prompt {
             sleep(PAUSE).await;
@@ -93,14 +93,14 @@ impl Own {
         loop {
             let more = self.some().await;
             if more.is_empty() {
-                return Seen { bytes, in_order: whole && self.in_order() };
+                return ReceivedEnd { bytes, in_order: whole && self.in_order() };
             }
             bytes.extend_from_slice(&more);
         }
     }
 }
 
-impl Seen {
+impl ReceivedEnd {
     /// The body of the only answer.
     pub fn body(&self) -> &[u8] {
         let end = self.bytes.windows(4).position(|window| window == b"\r\n\r\n").expect("a head");

@@ -8,7 +8,7 @@ use testkit::{Peer, Service, decode_chunks, sleep};
 use wire::h2::{FrameHeader, HEADER_LENGTH, Kind, PREFACE, Setting, flag, push_frame};
 
 use crate::api::{SOCKET, ask};
-use crate::endings::{Own, READERS, Reader, Seen, both};
+use crate::endings::{Own, READERS, Reader, ReceivedEnd, both};
 use crate::h2::block;
 use crate::world::*;
 
@@ -168,7 +168,7 @@ impl Case {
     }
 
     /// The length of the payload that the client has received, and whether it has seen its end.
-    fn received(self, seen: &Seen) -> (usize, bool) {
+    fn received(self, seen: &ReceivedEnd) -> (usize, bool) {
         if self.protocol.has_streams() {
             return payload(&seen.bytes);
         }

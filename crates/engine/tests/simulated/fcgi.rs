@@ -37,13 +37,13 @@ pub async fn receive_plain(client: &mut Peer) {
 }
 
 /// A request as received by an application.
-pub struct Asked {
+pub struct ReceivedRequest {
     pub keeps: bool,
     pub parameters: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub fn get(&self, name: &str) -> &str {
         self.parameters.iter().find(|known| known.0 == name).map_or("", |known| &known.1)
     }
@@ -70,8 +70,8 @@ fn parameters(mut bytes: &[u8]) -> Vec<(String, String)> {
 }
 
 /// Reads a request to its end.
-pub async fn request(peer: &mut Peer) -> Asked {
-    let mut asked = Asked { keeps: false, parameters: Vec::new(), body: Vec::new() };
+pub async fn request(peer: &mut Peer) -> ReceivedRequest {
+    let mut asked = ReceivedRequest { keeps: false, parameters: Vec::new(), body: Vec::new() };
     let mut pairs = Vec::new();
     loop {
         let header = peer.receive(8).await;

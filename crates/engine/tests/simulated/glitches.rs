@@ -21,22 +21,22 @@ const TELL: &str = "stick-table type ip size 10 store glitch_cnt,glitch_rate(1m)
     %[fc_glitches],%[sc0_glitch_cnt],%[sc0_glitch_rate],%[fc_http_major]";
 
 /// A frame sent by the client.
-type Sent = (Kind, u8, u32, Vec<u8>);
+type SentFrame = (Kind, u8, u32, Vec<u8>);
 
-fn headers(stream: u32, ends: bool, block: Vec<u8>) -> Sent {
+fn headers(stream: u32, ends: bool, block: Vec<u8>) -> SentFrame {
     (Kind::Headers, flag::END_HEADERS | if ends { flag::END_STREAM } else { 0 }, stream, block)
 }
 
-fn bad(stream: u32) -> Sent {
+fn bad(stream: u32) -> SentFrame {
     headers(stream, true, block("GET", "hello", &[]))
 }
 
-fn reset(stream: u32) -> Sent {
+fn reset(stream: u32) -> SentFrame {
     (Kind::RstStream, 0, stream, ErrorCode::Cancel.bytes().to_vec())
 }
 
 /// A request whose block is sent in that number of CONTINUATION frames of a byte each.
-fn pieces(count: usize) -> Vec<Sent> {
+fn pieces(count: usize) -> Vec<SentFrame> {
     let block = block("GET", "/", &[]);
     let (first, rest) = block.split_at(block.len() - count);
     let mut frames = vec![(Kind::Headers, flag::END_STREAM, 1, first.to_vec())];
@@ -45,7 +45,7 @@ fn pieces(count: usize) -> Vec<Sent> {
     frames
 }
 
-async fn send(client: &mut Client, frames: Vec<Sent>) {
+async fn send(client: &mut Client, frames: Vec<SentFrame>) {
     for (kind, flags, stream, payload) in frames {
         client.frame(kind, flags, stream, &payload).await;
     }
@@ -56,8 +56,8 @@ async fn send(client: &mut Client, frames: Vec<Sent>) {
 fn what_a_client_does_is_counted() {
     listen(TELL).shuffled().seeds(0..4).run(|world| async move {
         let post = |stream| headers(stream, false, block("POST", "/", &[]));
-        let many = |count: usize, frame: Sent| vec![frame; count];
-        let rows: Vec<(Vec<Sent>, u32)> = vec![
+        let many = |count: usize, frame: SentFrame| vec![frame; count];
+        let rows: Vec<(Vec<SentFrame>, u32)> = vec![
             (vec![headers(1, true, block("GET", "/", &[]))], 0),
             (vec![bad(1)], 1),
             (vec![bad(1), bad(3), bad(5)], 3),

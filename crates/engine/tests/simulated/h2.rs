@@ -12,7 +12,7 @@ use crate::world::*;
 
 /// The received part of an answer.
 #[derive(Default)]
-pub struct Answered {
+pub struct ReceivedAnswer {
     pub head: String,
     payload: Vec<u8>,
     ended: bool,
@@ -23,7 +23,7 @@ pub struct Answered {
 pub struct Client {
     pub peer: Peer,
     decoder: Decoder,
-    pub answers: BTreeMap<u32, Answered>,
+    pub answers: BTreeMap<u32, ReceivedAnswer>,
     /// Its window for sending: on the connection, and on each stream.
     credit: i64,
     stream_credit: BTreeMap<u32, i64>,
@@ -173,7 +173,7 @@ impl Client {
     }
 
     /// Receives the answer of a stream, up to its end.
-    pub async fn answer(&mut self, stream: u32) -> Answered {
+    pub async fn answer(&mut self, stream: u32) -> ReceivedAnswer {
         while self.answers.get(&stream).is_none_or(|answered| !answered.ended && answered.reset.is_none()) {
             self.step().await;
         }

@@ -3,7 +3,7 @@
 
 use testkit::{Peer, Service, sleep};
 use tls::provider::Version;
-use wire::proxy_protocol::{Decoded, Header, decode, kind, ssl_client, ssl_kind};
+use wire::proxy_protocol::{Header, ParsedHeader, decode, kind, ssl_client, ssl_kind};
 
 use crate::api::{SOCKET, ask};
 use crate::secure::{Secure, client};
@@ -156,8 +156,8 @@ async fn header(s1: &mut Service) -> (Header, Peer) {
     let mut bytes = server.receive(16).await;
     bytes.extend(server.receive(usize::from(u16::from_be_bytes([bytes[14], bytes[15]]))).await);
     match decode(&bytes, 4_096).unwrap() {
-        Decoded::Complete { header, .. } => (header, server),
-        Decoded::Partial => panic!("{bytes:?}"),
+        ParsedHeader::Complete { header, .. } => (header, server),
+        ParsedHeader::Partial => panic!("{bytes:?}"),
     }
 }
 

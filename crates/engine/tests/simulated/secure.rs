@@ -19,7 +19,7 @@ use tls::names::Row;
 use tls::provider::{Algorithms, Version};
 use tls::resumption::Resumption;
 use tls::server::{Entry, Settings};
-use tls::{Client, Connection, Failure, HandshakeProgress, Received, Server, client};
+use tls::{Client, Connection, Failure, HandshakeProgress, RecordContent, Server, client};
 
 struct Files {
     authority: String,
@@ -330,17 +330,17 @@ impl Secure {
     async fn fill(&mut self) -> bool {
         loop {
             match self.connection.receive(&mut self.input, &mut self.out).unwrap() {
-                Received::Data { plain, behind } => {
+                RecordContent::Data { plain, behind } => {
                     self.received.extend_from_slice(&self.input.data()[..plain]);
                     self.input.consume(plain + behind);
                     return true;
                 }
-                Received::Own => {}
-                Received::End => {
+                RecordContent::Own => {}
+                RecordContent::End => {
                     self.ended = Some(true);
                     return false;
                 }
-                Received::Part => {
+                RecordContent::Part => {
                     if !self.read().await {
                         self.ended.get_or_insert(false);
                         return false;
@@ -374,17 +374,17 @@ impl Secure {
         let mut all = Vec::new();
         loop {
             match self.connection.receive(&mut self.input, &mut self.out) {
-                Ok(Received::Data { plain, behind }) => {
+                Ok(RecordContent::Data { plain, behind }) => {
                     all.extend_from_slice(&self.input.data()[..plain]);
                     self.input.consume(plain + behind);
                 }
-                Ok(Received::Own) => {}
-                Ok(Received::Part) => {
+                Ok(RecordContent::Own) => {}
+                Ok(RecordContent::Part) => {
                     if !self.read().await {
                         return all;
                     }
                 }
-                Ok(Received::End) | Err(_) => return all,
+                Ok(RecordContent::End) | Err(_) => return all,
             }
         }
     }

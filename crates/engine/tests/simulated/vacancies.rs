@@ -1,10 +1,11 @@
 //! Tests of slots of servers: those of removed servers are reused for new ones, once no reference to the previous one
 //! is left, so that a process does not grow with its reloads.
 
-use engine::vacancies::Vacancies;
+use engine::free_slots::Vacancies;
 use std::cell::Cell;
 use std::rc::Rc;
 
+use live::ServerPlace;
 use testkit::{Peer, sleep};
 
 use crate::api;
@@ -77,7 +78,8 @@ fn a_server_that_is_in_use_keeps_its_place() {
         client.expect(answer_at_client("s1")).await;
         drop(s1);
         sleep(2_500).await;
-        assert_eq!(world.shared().service::<Vacancies>().all().into_iter().collect::<Vec<_>>(), [(0, 0), (0, 1)]);
+        let free: Vec<_> = world.shared().service::<Vacancies>().all().into_iter().collect();
+        assert_eq!(free, [ServerPlace { proxy: 0, server: 0 }, ServerPlace { proxy: 0, server: 1 }]);
         // The counters of the next server do not include those of the previous one.
         assert_eq!(world.adopt(&servers("server s3 10.0.1.2:80\n server s4 10.0.1.2:80")), Ok(()));
         assert_eq!(places(&world), 3);
@@ -107,7 +109,7 @@ fn a_server_that_is_reached_in_another_way_gets_another_place() {
         assert_eq!(world.shared().service::<Vacancies>().all().len(), 2);
         assert_eq!(world.adopt(&servers("server s2 10.0.1.2:80\n server s1 10.0.1.1:80 max-reuse 3")), Ok(()));
         assert_eq!(places(&world), 3);
-        assert!(world.shared().service::<Vacancies>().has((0, 0)));
+        assert!(world.shared().service::<Vacancies>().has(ServerPlace { proxy: 0, server: 0 }));
         sleep(5).await;
         assert_eq!(answers(&mut client, 2).await, ["s1", "s2"]);
     });

@@ -20,17 +20,17 @@ use config::{InputFile, LoadOptions};
 use control::peers::{PeerSocket, worker_of};
 use control::runtime::Opened;
 use control::saved_state::SavedServer;
+use engine::free_slots::Vacancies;
 use engine::generation::Generation;
 use engine::listener::Listening;
 use engine::service::log::Targets;
 use engine::service::registry::{Factory, Services};
 use engine::session::Session;
 use engine::sockets::Sockets;
-use engine::vacancies::Vacancies;
 use engine::worker::{Process, SharedStreamState};
 use engine::{Addresses, Refusal};
 use live::{Live, table::Cursor};
-use policy::{compile::succession, program::BindAddress, program::Program};
+use policy::{compile::in_place_reload, program::BindAddress, program::Program};
 use rt::net::{Address, BindOptions, ListeningSocket};
 use rt::sim::{Link, Options, Simulation};
 use testkit::{Journal, Scope, line_matches, sleep};
@@ -315,7 +315,7 @@ fn resume(program: &Program, live: &Live, states: &str) {
     for entry in live::saved_state::entries(states.as_bytes(), |_, _| true).unwrap() {
         let proxy = program.proxies.iter().find(|proxy| &*proxy.name == entry.backend()).unwrap();
         let server = proxy.servers().find(|server| &*server.name == entry.server()).unwrap();
-        let saved = SavedServer::new(program, (proxy.index, server.index), entry.state().unwrap()).unwrap();
+        let saved = SavedServer::new(program, proxy.place_of(server), entry.state().unwrap()).unwrap();
         control::saved_state::resume(program, live, &saved, rt::now());
     }
 }
@@ -433,8 +433,8 @@ impl World {
         let (program, written) = next.program();
         let before = self.shared.generation();
         let mut resolver = NoNames(next.services());
-        let (vacant, own) = (self.shared.service::<Vacancies>().all(), (written, program));
-        let succeeded = succession::succeed(&before.program, &vacant, own, &mut resolver, &LIMITS);
+        let vacant = self.shared.service::<Vacancies>().all();
+        let succeeded = in_place_reload::succeed(&before.program, &vacant, written, program, &mut resolver, &LIMITS);
         let succeeded = succeeded.map_err(Refusal::Differs)?;
         let addresses = Addresses::between(&before.program, &succeeded.program);
         let opened = open(&succeeded.program, Some(&addresses.came));

@@ -1,6 +1,6 @@
 //! An ACL: tests of the same name, one of which has to match. Must never depend on the conditions that use it.
 
-use super::{Named, Verdict};
+use super::{AclReference, Verdict};
 use crate::Expression;
 use crate::pattern::{Lookup, Method, Steps};
 use crate::sample::{Context, EvalPlace, Meter};
@@ -55,7 +55,7 @@ impl Acl {
 
     /// The maximum depth of ACLs that evaluate one another through arguments, including this one.
     pub fn depth(&self) -> usize {
-        let asked = self.tests.iter().flat_map(|test| test.expression.made().map(Named::acl));
+        let asked = self.tests.iter().flat_map(|test| test.expression.made().map(AclReference::acl));
         1 + asked.map(Acl::depth).max().unwrap_or(0)
     }
 

@@ -8,9 +8,9 @@ mod parse;
 
 pub use acl::{Acl, Test};
 pub use keyword::{PREDEFINED, Shorthand, shorthands};
-pub(crate) use named::Named;
+pub(crate) use named::AclReference;
 pub use parse::{
-    AclScope, Acls, ConditionError, Doubt, LinePosition, ReadTest, parse_acl, parse_condition, predefined,
+    AclScope, Acls, ConditionError, LinePosition, ReadTest, SuspectTest, parse_acl, parse_condition, predefined,
 };
 
 use crate::sample::{Context, EvalPlace};

@@ -2,18 +2,18 @@
 //! ACL can refer to itself.
 
 use super::{Acl, Verdict};
-use crate::sample::{Awaited, Context};
+use crate::sample::{Context, MissingInput};
 use crate::{Argument, Arguments, Checking};
 use std::sync::Arc;
 
 /// An ACL that an argument names.
 #[derive(PartialEq)]
-pub(crate) struct Named {
+pub(crate) struct AclReference {
     acl: Arc<Acl>,
     negated: bool,
 }
 
-impl Named {
+impl AclReference {
     pub(crate) fn acl(&self) -> &Acl {
         &self.acl
     }
@@ -23,7 +23,7 @@ impl Named {
         match self.acl.evaluate(context) {
             Verdict::Yes => Some(!self.negated),
             Verdict::No => Some(self.negated),
-            Verdict::Unknown => context.missing(Awaited::Nested),
+            Verdict::Unknown => context.missing(MissingInput::Nested),
         }
     }
 

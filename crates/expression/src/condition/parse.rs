@@ -120,12 +120,12 @@ pub(crate) fn hint_for_missing_acl(name: &str, acls: AclScope<'_>, vocabulary: &
 pub struct ReadTest {
     pub test: Test,
     /// A warning that HAProxy emits.
-    pub doubt: Option<Doubt>,
+    pub doubt: Option<SuspectTest>,
 }
 
 /// A test that is probably not meant as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Doubt {
+pub enum SuspectTest {
     /// A pattern is required, none was written, and no flag shows that this is intended.
     LacksPatterns,
     /// The keyword implies a matching method that is not used.
@@ -182,8 +182,8 @@ fn parse_test(criterion: &str, words: &[&str], names: &dyn Names) -> Result<Read
     let mut lists = Vec::with_capacity(flags.files.len() + 1);
     let usage = if flags.map { Use::AclOfMap } else { Use::Acl };
     for file in &flags.files {
-        let wanted = (method, file.ignore_case, Content::None);
-        lists.push(names.list(&file.name, usage, wanted).map_err(|why| ConditionError::at(file.word, why))?);
+        let list = names.list(&file.name, usage, method, file.ignore_case, Content::None);
+        lists.push(list.map_err(|why| ConditionError::at(file.word, why))?);
     }
     let shown = match keyword::find(keyword) {
         Some(shorthand) if !expression.is_plain() => shorthand.fetch,
@@ -200,11 +200,11 @@ fn parse_test(criterion: &str, words: &[&str], names: &dyn Names) -> Result<Read
     };
     let remark = remark(method, written, flags.end);
     let doubt = match () {
-        () if unknown_group.is_some() => unknown_group.map(|at| Doubt::UnknownGroup(flags.end + at)),
-        () if overwritten => Some(Doubt::MethodOverwritten),
+        () if unknown_group.is_some() => unknown_group.map(|at| SuspectTest::UnknownGroup(flags.end + at)),
+        () if overwritten => Some(SuspectTest::MethodOverwritten),
         () if remark.is_some() => remark,
         // Flags show that the missing pattern is intended.
-        () if words.len() == 1 && !method.takes_no_pattern() => Some(Doubt::LacksPatterns),
+        () if words.len() == 1 && !method.takes_no_pattern() => Some(SuspectTest::LacksPatterns),
         () => None,
     };
     let test = Test { expression, keyword: keyword.into(), method, lists: lists.into() };
@@ -212,15 +212,15 @@ fn parse_test(criterion: &str, words: &[&str], names: &dyn Names) -> Result<Read
 }
 
 /// Returns a doubt about patterns that start `before` words after the criterion.
-fn remark(method: Method, written: &[&str], before: usize) -> Option<Doubt> {
+fn remark(method: Method, written: &[&str], before: usize) -> Option<SuspectTest> {
     match method {
         Method::Str => {
             let is_operator =
                 |pair: &[&str]| matches!(pair[0], "eq" | "ge" | "gt" | "le" | "lt") && pair[1].parse::<i64>().is_ok();
-            written.windows(2).position(is_operator).map(|at| Doubt::OperatorAsText(before + at))
+            written.windows(2).position(is_operator).map(|at| SuspectTest::OperatorAsText(before + at))
         }
         Method::Int | Method::Len => {
-            written.iter().position(|word| word.starts_with('-')).map(|at| Doubt::DashAsRange(before + at))
+            written.iter().position(|word| word.starts_with('-')).map(|at| SuspectTest::DashAsRange(before + at))
         }
         _ => None,
     }
@@ -424,11 +424,11 @@ pub fn parse_condition(
     words: &[&str],
     acls: AclScope<'_>,
     names: &dyn Names,
-    doubts: &mut Vec<(usize, Doubt)>,
+    doubts: &mut Vec<(usize, SuspectTest)>,
 ) -> Result<Condition, ConditionError> {
     let unless = words.first() == Some(&"unless");
     if words.len() == 1 {
-        doubts.push((0, Doubt::Nothing));
+        doubts.push((0, SuspectTest::Nothing));
     }
     let mut reader = Reader { words, at: 1, acls, names, doubts };
     let mut alternatives = Vec::new();
@@ -464,7 +464,7 @@ struct Reader<'a> {
     at: usize,
     acls: AclScope<'a>,
     names: &'a dyn Names,
-    doubts: &'a mut Vec<(usize, Doubt)>,
+    doubts: &'a mut Vec<(usize, SuspectTest)>,
 }
 
 /// Returns the predefined ACL of that name.

@@ -7,46 +7,48 @@ use crate::sample::{Context, Type, Value};
 use crate::{Arguments, Checking, Kind, Signature};
 
 const NUMBER: Signature = Signature::new(1, &[Kind::Str]);
-const INTEGER: (Type, Type) = (Type::Int, Type::Int);
-const TEST: (Type, Type) = (Type::Int, Type::Bool);
 
 /// Every converter of the family.
 pub const TABLE: &[Converter] = &[
-    Converter::new("add", NUMBER, INTEGER, "Adds a number or a variable.", add).checked(check),
-    Converter::new("and", NUMBER, INTEGER, "Bitwise AND with a number or a variable.", and).checked(check),
-    Converter::new("bool", Signature::NONE, TEST, "True if the value is not zero.", boolean),
-    Converter::new("cpl", Signature::NONE, INTEGER, "Bitwise complement.", complement),
+    Converter::new("add", NUMBER, Type::Int, Type::Int, "Adds a number or a variable.", add).checked(check),
+    Converter::new("and", NUMBER, Type::Int, Type::Int, "Bitwise AND with a number or a variable.", and).checked(check),
+    Converter::new("bool", Signature::NONE, Type::Int, Type::Bool, "True if the value is not zero.", boolean),
+    Converter::new("cpl", Signature::NONE, Type::Int, Type::Int, "Bitwise complement.", complement),
     Converter::new(
         "div",
         NUMBER,
-        INTEGER,
+        Type::Int,
+        Type::Int,
         "Divides by a number or a variable; a division by zero gives the largest integer.",
         divide,
     )
     .checked(check),
-    Converter::new("even", Signature::NONE, TEST, "True if the value is even.", even),
+    Converter::new("even", Signature::NONE, Type::Int, Type::Bool, "True if the value is even.", even),
     Converter::new(
         "iif",
         Signature::new(2, &[Kind::Str, Kind::Str]),
-        (Type::Bool, Type::Str),
+        Type::Bool,
+        Type::Str,
         "First string if the value is true, second one otherwise.",
         either,
     ),
     Converter::new(
         "mod",
         NUMBER,
-        INTEGER,
+        Type::Int,
+        Type::Int,
         "Remainder of the division by a number or a variable; 0 for a division by zero.",
         remainder,
     )
     .checked(check),
-    Converter::new("mul", NUMBER, INTEGER, "Multiplies by a number or a variable.", multiply).checked(check),
-    Converter::new("neg", Signature::NONE, INTEGER, "Changes the sign.", negate),
-    Converter::new("not", Signature::NONE, TEST, "True if the value is zero.", not),
-    Converter::new("odd", Signature::NONE, TEST, "True if the value is odd.", odd),
-    Converter::new("or", NUMBER, INTEGER, "Bitwise OR with a number or a variable.", or).checked(check),
-    Converter::new("sub", NUMBER, INTEGER, "Subtracts a number or a variable.", subtract).checked(check),
-    Converter::new("xor", NUMBER, INTEGER, "Bitwise XOR with a number or a variable.", xor).checked(check),
+    Converter::new("mul", NUMBER, Type::Int, Type::Int, "Multiplies by a number or a variable.", multiply)
+        .checked(check),
+    Converter::new("neg", Signature::NONE, Type::Int, Type::Int, "Changes the sign.", negate),
+    Converter::new("not", Signature::NONE, Type::Int, Type::Bool, "True if the value is zero.", not),
+    Converter::new("odd", Signature::NONE, Type::Int, Type::Bool, "True if the value is odd.", odd),
+    Converter::new("or", NUMBER, Type::Int, Type::Int, "Bitwise OR with a number or a variable.", or).checked(check),
+    Converter::new("sub", NUMBER, Type::Int, Type::Int, "Subtracts a number or a variable.", subtract).checked(check),
+    Converter::new("xor", NUMBER, Type::Int, Type::Int, "Bitwise XOR with a number or a variable.", xor).checked(check),
 ];
 
 fn check(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> {

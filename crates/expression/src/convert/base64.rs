@@ -7,10 +7,10 @@ use crate::{Arguments, Signature};
 
 /// Every converter of the family.
 pub const TABLE: &[Converter] = &[
-    Converter::new("b64dec", Signature::NONE, (Type::Str, Type::Bin), "Decodes base64.", decode),
-    Converter::new("base64", Signature::NONE, (Type::Bin, Type::Str), "Encodes in base64.", encode),
-    Converter::new("ub64dec", Signature::NONE, (Type::Str, Type::Bin), "Decodes base64url.", decode_url),
-    Converter::new("ub64enc", Signature::NONE, (Type::Bin, Type::Str), "Encodes in base64url.", encode_url),
+    Converter::new("b64dec", Signature::NONE, Type::Str, Type::Bin, "Decodes base64.", decode),
+    Converter::new("base64", Signature::NONE, Type::Bin, Type::Str, "Encodes in base64.", encode),
+    Converter::new("ub64dec", Signature::NONE, Type::Str, Type::Bin, "Decodes base64url.", decode_url),
+    Converter::new("ub64enc", Signature::NONE, Type::Bin, Type::Str, "Encodes in base64url.", encode_url),
 ];
 
 fn encode<'a>(context: &Context<'a>, value: Value<'a>, _: &'a Arguments) -> Option<Value<'a>> {

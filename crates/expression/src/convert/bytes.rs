@@ -10,11 +10,12 @@ const CHUNKS: Signature = Signature::new(1, &[Kind::Str, Kind::Int, Kind::Int]);
 
 /// Every converter of the family.
 pub const TABLE: &[Converter] = &[
-    Converter::new("base2", Signature::NONE, (Type::Bin, Type::Str), "Converts to binary digits.", binary_digits),
+    Converter::new("base2", Signature::NONE, Type::Bin, Type::Str, "Converts to binary digits.", binary_digits),
     Converter::new(
         "be2dec",
         CHUNKS,
-        (Type::Bin, Type::Str),
+        Type::Bin,
+        Type::Str,
         "Converts chunks of that number of big-endian bytes to decimal numbers, separated by a delimiter.",
         big_endian,
     )
@@ -22,7 +23,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "be2hex",
         CHUNKS,
-        (Type::Bin, Type::Str),
+        Type::Bin,
+        Type::Str,
         "Converts chunks of that number of bytes to hexadecimal digits, separated by a delimiter.",
         hex_chunks,
     )
@@ -30,7 +32,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "bytes",
         Signature::new(1, &[Kind::Str, Kind::Str]),
-        (Type::Bin, Type::Bin),
+        Type::Bin,
+        Type::Bin,
         "Extracts bytes from an offset on, up to a length.",
         part,
     )
@@ -38,7 +41,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "has_ctl",
         Signature::new(0, &[Kind::Str]),
-        (Type::Bin, Type::Bool),
+        Type::Bin,
+        Type::Bool,
         "True if the string contains control characters: all but tabs, or those of a mask.",
         has_control,
     )
@@ -46,28 +50,32 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "hex",
         Signature::NONE,
-        (Type::Bin, Type::Str),
+        Type::Bin,
+        Type::Str,
         "Converts to hexadecimal digits, two for each byte.",
         hex,
     ),
     Converter::new(
         "hex2i",
         Signature::NONE,
-        (Type::Str, Type::Int),
+        Type::Str,
+        Type::Int,
         "Converts hexadecimal digits to an integer.",
         hex_to_integer,
     ),
     Converter::new(
         "htonl",
         Signature::NONE,
-        (Type::Int, Type::Bin),
+        Type::Int,
+        Type::Bin,
         "Lower 32 bits in network byte order.",
         network_order,
     ),
     Converter::new(
         "le2dec",
         CHUNKS,
-        (Type::Bin, Type::Str),
+        Type::Bin,
+        Type::Str,
         "Converts chunks of that number of little-endian bytes to decimal numbers, separated by a delimiter.",
         little_endian,
     )

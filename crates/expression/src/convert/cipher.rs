@@ -8,19 +8,27 @@ use crate::sample::{Context, Type, Value};
 use crate::variable::Variable;
 use crate::{Argument, Arguments, Checking, Kind, Signature};
 
-const BLOCK: (Type, Type) = (Type::Bin, Type::Bin);
 const CBC: Signature = Signature::new(3, &[Kind::Int, Kind::Str, Kind::Str, Kind::Str]);
 const GCM: Signature = Signature::new(4, &[Kind::Int, Kind::Str, Kind::Str, Kind::Str, Kind::Str]);
 
 /// Every converter of the family.
 pub const TABLE: &[Converter] = &[
-    Converter::new("aes_cbc_dec", CBC, BLOCK, "Decrypts by AES-CBC and removes the padding.", decrypt_cbc)
+    Converter::new(
+        "aes_cbc_dec",
+        CBC,
+        Type::Bin,
+        Type::Bin,
+        "Decrypts by AES-CBC and removes the padding.",
+        decrypt_cbc,
+    )
+    .checked(check_cbc),
+    Converter::new("aes_cbc_enc", CBC, Type::Bin, Type::Bin, "Pads and encrypts by AES-CBC.", encrypt_cbc)
         .checked(check_cbc),
-    Converter::new("aes_cbc_enc", CBC, BLOCK, "Pads and encrypts by AES-CBC.", encrypt_cbc).checked(check_cbc),
     Converter::new(
         "aes_gcm_dec",
         GCM,
-        BLOCK,
+        Type::Bin,
+        Type::Bin,
         "Decrypts by AES-GCM if the tag matches the bytes and the additional data.",
         decrypt_gcm,
     )
@@ -29,15 +37,22 @@ pub const TABLE: &[Converter] = &[
         to_secret(arguments, 3).map_err(|why| format!("failed to parse aead_tag : {why}"))?;
         check_extra(arguments, 4)
     }),
-    Converter::new("aes_gcm_enc", GCM, BLOCK, "Encrypts by AES-GCM and stores the tag in a variable.", encrypt_gcm)
-        .checked(|arguments, checking| {
-            check_key(arguments)?;
-            let name = arguments.utf8(3).unwrap_or_default();
-            let variable = Variable::parse(name).map_err(|why| format!("failed to parse aead_tag : {why}"))?;
-            checking.names.declare(&variable);
-            arguments.set(3, Argument::Variable(variable));
-            check_extra(arguments, 4)
-        }),
+    Converter::new(
+        "aes_gcm_enc",
+        GCM,
+        Type::Bin,
+        Type::Bin,
+        "Encrypts by AES-GCM and stores the tag in a variable.",
+        encrypt_gcm,
+    )
+    .checked(|arguments, checking| {
+        check_key(arguments)?;
+        let name = arguments.utf8(3).unwrap_or_default();
+        let variable = Variable::parse(name).map_err(|why| format!("failed to parse aead_tag : {why}"))?;
+        checking.names.declare(&variable);
+        arguments.set(3, Argument::Variable(variable));
+        check_extra(arguments, 4)
+    }),
 ];
 
 fn check_key(arguments: &mut Arguments) -> Result<(), String> {

@@ -1,7 +1,7 @@
 //! Converters between dates and seconds.
 
 use super::Converter;
-use super::strftime::{self, When};
+use super::strftime::{self, FormattedTime};
 use crate::sample::{Context, Type, Value};
 use crate::{Argument, Arguments, Checking, Kind, Signature};
 use base::moment::ZoneName;
@@ -9,41 +9,67 @@ use std::fmt::Write as _;
 use wire::date::MONTHS;
 
 const FORMAT: Signature = Signature::new(1, &[Kind::Str, Kind::Int]);
-const SHOWN: (Type, Type) = (Type::Int, Type::Str);
 
 /// Every converter of the family.
 pub const TABLE: &[Converter] = &[
     Converter::new(
         "date",
         Signature::NONE,
-        (Type::Str, Type::Int),
+        Type::Str,
+        Type::Int,
         "Converts an HTTP date in any of its three formats to a UNIX timestamp.",
         date,
     ),
     Converter::new(
         "http_date",
         Signature::new(0, &[Kind::Int, Kind::Str]),
-        SHOWN,
+        Type::Int,
+        Type::Str,
         "Converts a timestamp in s, ms or us to an HTTP date, plus an offset in the same unit.",
         to_http_date,
     )
     .checked(check_http_date),
-    Converter::new("ltime", FORMAT, SHOWN, "Formats seconds since the epoch in local time.", |c, v, a| {
-        shown(c, v, a, 1, true)
-    }),
-    Converter::new("ms_ltime", FORMAT, SHOWN, "Formats milliseconds since the epoch in local time.", |c, v, a| {
-        shown(c, v, a, 1_000, true)
-    }),
-    Converter::new("ms_utime", FORMAT, SHOWN, "Formats milliseconds since the epoch in UTC.", |c, v, a| {
-        shown(c, v, a, 1_000, false)
-    }),
-    Converter::new("us_ltime", FORMAT, SHOWN, "Formats microseconds since the epoch in local time.", |c, v, a| {
-        shown(c, v, a, 1_000_000, true)
-    }),
-    Converter::new("us_utime", FORMAT, SHOWN, "Formats microseconds since the epoch in UTC.", |c, v, a| {
-        shown(c, v, a, 1_000_000, false)
-    }),
-    Converter::new("utime", FORMAT, SHOWN, "Formats seconds since the epoch in UTC.", |c, v, a| {
+    Converter::new(
+        "ltime",
+        FORMAT,
+        Type::Int,
+        Type::Str,
+        "Formats seconds since the epoch in local time.",
+        |c, v, a| shown(c, v, a, 1, true),
+    ),
+    Converter::new(
+        "ms_ltime",
+        FORMAT,
+        Type::Int,
+        Type::Str,
+        "Formats milliseconds since the epoch in local time.",
+        |c, v, a| shown(c, v, a, 1_000, true),
+    ),
+    Converter::new(
+        "ms_utime",
+        FORMAT,
+        Type::Int,
+        Type::Str,
+        "Formats milliseconds since the epoch in UTC.",
+        |c, v, a| shown(c, v, a, 1_000, false),
+    ),
+    Converter::new(
+        "us_ltime",
+        FORMAT,
+        Type::Int,
+        Type::Str,
+        "Formats microseconds since the epoch in local time.",
+        |c, v, a| shown(c, v, a, 1_000_000, true),
+    ),
+    Converter::new(
+        "us_utime",
+        FORMAT,
+        Type::Int,
+        Type::Str,
+        "Formats microseconds since the epoch in UTC.",
+        |c, v, a| shown(c, v, a, 1_000_000, false),
+    ),
+    Converter::new("utime", FORMAT, Type::Int, Type::Str, "Formats seconds since the epoch in UTC.", |c, v, a| {
         shown(c, v, a, 1, false)
     }),
 ];
@@ -68,7 +94,7 @@ fn shown<'a>(
     };
     let nanos = (in_second > 1).then_some(nanos as u32);
     let mut text = context.text(64);
-    strftime::format(&mut text, arguments.text(0)?, When { seconds, nanos, offset, zone });
+    strftime::format(&mut text, arguments.text(0)?, FormattedTime { seconds, nanos, offset, zone });
     text.finish().map(Value::Str)
 }
 
@@ -88,7 +114,7 @@ fn to_http_date<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Argu
     let in_second = arguments.int(1).unwrap_or(1);
     let seconds = number.div_euclid(in_second) & MOST_SECONDS;
     let mut text = context.text(40);
-    let when = When { seconds, nanos: None, offset: 0, zone: ZoneName::GMT };
+    let when = FormattedTime { seconds, nanos: None, offset: 0, zone: ZoneName::GMT };
     strftime::format(&mut text, b"%a, %d %b %Y %H:%M:%S", when);
     let part = number.rem_euclid(in_second);
     match in_second {

@@ -9,7 +9,8 @@ use std::sync::Arc;
 pub const TABLE: &[Converter] = &[Converter::new(
     "debug",
     Signature::new(0, &[Kind::Str, Kind::Str]),
-    (Type::Any, Type::Any),
+    Type::Any,
+    Type::Any,
     "Returns the sample unchanged and writes it to an event sink: buf0, stdout, stderr or a ring.",
     debug,
 )

@@ -9,14 +9,13 @@ use crate::variable::Variable;
 use crate::{Argument, Arguments, Checking, Kind, Signature};
 use std::sync::Arc;
 
-const BLOCK: (Type, Type) = (Type::Bin, Type::Bin);
-
 /// Every converter of the family.
 pub const TABLE: &[Converter] = &[
     Converter::new(
         "digest",
         Signature::new(1, &[Kind::Str]),
-        BLOCK,
+        Type::Bin,
+        Type::Bin,
         "Message digest by the named algorithm.",
         |context, value, arguments| {
             let algorithm = arguments.made::<Algorithm>(0)?;
@@ -27,7 +26,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "hmac",
         Signature::new(2, &[Kind::Str, Kind::Str]),
-        BLOCK,
+        Type::Bin,
+        Type::Bin,
         "HMAC by the named algorithm, with a key in base64 or in a variable.",
         code,
     )
@@ -35,16 +35,24 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "secure_memcmp",
         Signature::new(1, &[Kind::Str]),
-        (Type::Bin, Type::Bool),
+        Type::Bin,
+        Type::Bool,
         "Compares with a variable in constant time.",
         compare,
     )
     .checked(|arguments, _| to_named_variable(arguments, 0)),
-    Converter::new("sha1", Signature::NONE, BLOCK, "SHA-1 digest.", |context, value, _| {
+    Converter::new("sha1", Signature::NONE, Type::Bin, Type::Bin, "SHA-1 digest.", |context, value, _| {
         Algorithm::Sha1.digest(context, value.bytes()?).map(Value::Bin)
     }),
-    Converter::new("sha2", Signature::new(0, &[Kind::Int]), BLOCK, "SHA-2 digest of 224, 256, 384 or 512 bits.", sha2)
-        .checked(check_sha2),
+    Converter::new(
+        "sha2",
+        Signature::new(0, &[Kind::Int]),
+        Type::Bin,
+        Type::Bin,
+        "SHA-2 digest of 224, 256, 384 or 512 bits.",
+        sha2,
+    )
+    .checked(check_sha2),
 ];
 
 fn check_digest(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> {

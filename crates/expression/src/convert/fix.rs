@@ -1,7 +1,7 @@
 //! Converters of FIX (Financial Information eXchange): validation of a message, and its tags.
 
 use super::Converter;
-use crate::sample::{Awaited, Context, Type, Value};
+use crate::sample::{Context, MissingInput, Type, Value};
 use crate::{Argument, Arguments, Checking, Kind, Signature};
 
 /// Every converter of the family.
@@ -9,14 +9,16 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "fix_is_valid",
         Signature::NONE,
-        (Type::Bin, Type::Bool),
+        Type::Bin,
+        Type::Bool,
         "Whether the data starts with a FIX message with valid first tags, length and checksum.",
         is_valid,
     ),
     Converter::new(
         "fix_tag_value",
         Signature::new(1, &[Kind::Str]),
-        (Type::Bin, Type::Bin),
+        Type::Bin,
+        Type::Bin,
         "Value of a FIX tag, by number or name.",
         tag_value,
     )
@@ -65,9 +67,9 @@ fn number(text: &[u8]) -> Option<u32> {
 fn tag_value<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     let (mut rest, wanted) = (value.bytes()?, arguments.int(0)?);
     loop {
-        let Some(named) = memchr::memchr(b'=', rest) else { return context.missing(Awaited::Bytes) };
+        let Some(named) = memchr::memchr(b'=', rest) else { return context.missing(MissingInput::Bytes) };
         let tag = number(&rest[..named]);
-        let Some(end) = memchr::memchr(END, &rest[named..]) else { return context.missing(Awaited::Bytes) };
+        let Some(end) = memchr::memchr(END, &rest[named..]) else { return context.missing(MissingInput::Bytes) };
         let found = &rest[named + 1..named + end];
         if tag.is_some_and(|tag| i64::from(tag) == wanted) {
             if found.is_empty() {
@@ -86,17 +88,17 @@ fn tag_value<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Argumen
 }
 
 fn is_valid<'a>(context: &Context<'a>, value: Value<'a>, _: &'a Arguments) -> Option<Value<'a>> {
-    match judge(value.bytes()?) {
+    match validate(value.bytes()?) {
         Some(is_valid) => {
             context.settled();
             Some(Value::Bool(is_valid))
         }
-        None => context.missing(Awaited::Bytes),
+        None => context.missing(MissingInput::Bytes),
     }
 }
 
 /// Whether a message is valid; `None` when it is incomplete.
-fn judge(bytes: &[u8]) -> Option<bool> {
+fn validate(bytes: &[u8]) -> Option<bool> {
     /// `10=ddd` and its delimiter.
     const TRAILER: usize = 7;
     /// Length of the shortest possible message.

@@ -11,7 +11,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "rfc7239_field",
         Signature::new(1, &[Kind::Str]),
-        (Type::Str, Type::Str),
+        Type::Str,
+        Type::Str,
         "Parameter `proto`, `host`, `for` or `by` of a valid Forwarded field.",
         |_, value, arguments| {
             let fields = Fields::read(value.bytes()?)?;
@@ -21,14 +22,16 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "rfc7239_is_valid",
         Signature::NONE,
-        (Type::Str, Type::Bool),
+        Type::Str,
+        Type::Bool,
         "Whether a Forwarded field is valid.",
         |_, value, _| Some(Value::Bool(Fields::read(value.bytes()?).is_some())),
     ),
     Converter::new(
         "rfc7239_n2nn",
         Signature::NONE,
-        (Type::Str, Type::Any),
+        Type::Str,
+        Type::Any,
         "Node name: an address, `unknown`, or an obfuscated identifier.",
         |_, value, _| match node(value.bytes()?)?.0 {
             Name::Address(address) => Some(address.into()),
@@ -38,7 +41,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "rfc7239_n2np",
         Signature::NONE,
-        (Type::Str, Type::Any),
+        Type::Str,
+        Type::Any,
         "Node port: a number, or an obfuscated identifier.",
         |_, value, _| match node(value.bytes()?)?.1? {
             Port::Number(number) => Some(Value::Int(i64::from(number))),
@@ -48,14 +52,16 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "rfc7239_nn",
         Signature::NONE,
-        (Type::Any, Type::Str),
+        Type::Any,
+        Type::Str,
         "Formats an address or a string as a node name.",
         make_name,
     ),
     Converter::new(
         "rfc7239_np",
         Signature::NONE,
-        (Type::Any, Type::Str),
+        Type::Any,
+        Type::Str,
         "Formats a number or a string as a node port.",
         make_port,
     ),

@@ -5,28 +5,52 @@ use crate::sample::{Context, Type, Value};
 use crate::{Arguments, Kind, Signature};
 
 const OPTION: Signature = Signature::new(0, &[Kind::Int]);
-const HASH: (Type, Type) = (Type::Bin, Type::Int);
 
 /// Every converter of the family.
 pub const TABLE: &[Converter] = &[
-    Converter::new("crc32", OPTION, HASH, "CRC32 hash; with 1, followed by an avalanche.", |_, value, arguments| {
-        hashed(base::hash::crc32, value, arguments)
-    }),
-    Converter::new("crc32c", OPTION, HASH, "CRC32C hash; with 1, followed by an avalanche.", |_, value, arguments| {
-        hashed(base::hash::crc32c, value, arguments)
-    }),
-    Converter::new("djb2", OPTION, HASH, "DJB2 hash; with 1, followed by an avalanche.", |_, value, arguments| {
-        hashed(base::hash::djb2, value, arguments)
-    }),
-    Converter::new("sdbm", OPTION, HASH, "SDBM hash; with 1, followed by an avalanche.", |_, value, arguments| {
-        hashed(base::hash::sdbm, value, arguments)
-    }),
-    Converter::new("wt6", OPTION, HASH, "WT6 hash; with 1, followed by an avalanche.", |_, value, arguments| {
-        hashed(base::hash::wt6, value, arguments)
-    }),
-    Converter::new("xxh3", OPTION, HASH, "XXH3 hash of 64 bits with a seed.", xxh3),
-    Converter::new("xxh32", OPTION, HASH, "XXH32 hash with a seed.", xxh32),
-    Converter::new("xxh64", OPTION, HASH, "XXH64 hash with a seed.", xxh64),
+    Converter::new(
+        "crc32",
+        OPTION,
+        Type::Bin,
+        Type::Int,
+        "CRC32 hash; with 1, followed by an avalanche.",
+        |_, value, arguments| hashed(base::hash::crc32, value, arguments),
+    ),
+    Converter::new(
+        "crc32c",
+        OPTION,
+        Type::Bin,
+        Type::Int,
+        "CRC32C hash; with 1, followed by an avalanche.",
+        |_, value, arguments| hashed(base::hash::crc32c, value, arguments),
+    ),
+    Converter::new(
+        "djb2",
+        OPTION,
+        Type::Bin,
+        Type::Int,
+        "DJB2 hash; with 1, followed by an avalanche.",
+        |_, value, arguments| hashed(base::hash::djb2, value, arguments),
+    ),
+    Converter::new(
+        "sdbm",
+        OPTION,
+        Type::Bin,
+        Type::Int,
+        "SDBM hash; with 1, followed by an avalanche.",
+        |_, value, arguments| hashed(base::hash::sdbm, value, arguments),
+    ),
+    Converter::new(
+        "wt6",
+        OPTION,
+        Type::Bin,
+        Type::Int,
+        "WT6 hash; with 1, followed by an avalanche.",
+        |_, value, arguments| hashed(base::hash::wt6, value, arguments),
+    ),
+    Converter::new("xxh3", OPTION, Type::Bin, Type::Int, "XXH3 hash of 64 bits with a seed.", xxh3),
+    Converter::new("xxh32", OPTION, Type::Bin, Type::Int, "XXH32 hash with a seed.", xxh32),
+    Converter::new("xxh64", OPTION, Type::Bin, Type::Int, "XXH64 hash with a seed.", xxh64),
 ];
 
 fn hashed<'a>(hash: fn(&[u8]) -> u32, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {

@@ -1,7 +1,7 @@
 //! Converters of JSON: escaping for strings of JSON, and queries by path.
 
 use super::Converter;
-use super::json_path::{Found, Path, find};
+use super::json_path::{JsonValue, Path, find};
 use crate::sample::{Context, Text, Type, Value};
 use crate::{Argument, Arguments, Checking, Kind, Signature};
 use std::fmt::Write as _;
@@ -12,7 +12,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "json",
         Signature::new(1, &[Kind::Str]),
-        (Type::Str, Type::Str),
+        Type::Str,
+        Type::Str,
         "Escapes for a JSON string; the input is ascii, utf8, utf8s, utf8p or utf8ps.",
         escape,
     )
@@ -20,7 +21,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "json_query",
         Signature::new(1, &[Kind::Str, Kind::Str]),
-        (Type::Str, Type::Any),
+        Type::Str,
+        Type::Any,
         "Value at a JSON path: a number as a string, or with `int` as an integer.",
         |context, value, arguments| query(context, value.bytes()?, arguments),
     )
@@ -133,11 +135,11 @@ pub(super) fn to_query(arguments: &mut Arguments) -> Result<(), String> {
 /// Returns the value at the path in some JSON.
 pub(super) fn query<'a>(context: &Context<'a>, json: &'a [u8], arguments: &'a Arguments) -> Option<Value<'a>> {
     match find(json, arguments.made::<Path>(0)?)? {
-        Found::Bool(flag) => Some(Value::Bool(flag)),
-        Found::Array(text) => Some(Value::Str(text)),
-        Found::Text(text) => unescape(context, text).map(Value::Str),
-        Found::Number(text) if arguments.has(1) => integer(text).map(Value::Int),
-        Found::Number(text) => number(context, text).map(Value::Str),
+        JsonValue::Bool(flag) => Some(Value::Bool(flag)),
+        JsonValue::Array(text) => Some(Value::Str(text)),
+        JsonValue::Text(text) => unescape(context, text).map(Value::Str),
+        JsonValue::Number(text) if arguments.has(1) => integer(text).map(Value::Int),
+        JsonValue::Number(text) => number(context, text).map(Value::Str),
     }
 }
 

@@ -16,7 +16,7 @@ enum PathStep {
 
 /// The value at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found<'a> {
+pub(super) enum JsonValue<'a> {
     Bool(bool),
     /// As written.
     Number(&'a [u8]),
@@ -71,18 +71,18 @@ impl Path {
 
 /// Returns the value at the path; `None` when there is none, when no sample can hold it, or when the text before it is
 /// malformed.
-pub(super) fn find<'a>(json: &'a [u8], path: &Path) -> Option<Found<'a>> {
+pub(super) fn find<'a>(json: &'a [u8], path: &Path) -> Option<JsonValue<'a>> {
     let steps = path.0.as_deref()?;
     match (Walk { json, at: 0 }).value(Some(steps), 0) {
-        Some(Passed::Found(found)) => Some(found),
-        Some(Passed::Nothing | Passed::Unusable) | None => None,
+        Some(Descent::Found(found)) => Some(found),
+        Some(Descent::Nothing | Descent::Unusable) | None => None,
     }
 }
 
 /// The result of passing a value.
-enum Passed<'a> {
+enum Descent<'a> {
     Nothing,
-    Found(Found<'a>),
+    Found(JsonValue<'a>),
     /// The value was found, but is null or an object.
     Unusable,
 }
@@ -106,32 +106,32 @@ impl<'a> Walk<'a> {
 
     /// Passes the next value; `None` when the text is malformed. `path`: the remaining steps, if the value is on the
     /// path.
-    fn value(&mut self, path: Option<&[PathStep]>, depth: usize) -> Option<Passed<'a>> {
+    fn value(&mut self, path: Option<&[PathStep]>, depth: usize) -> Option<Descent<'a>> {
         let is_wanted = path.is_some_and(<[PathStep]>::is_empty);
         let start = (self.peek()?, self.at);
         let found = match start.0 {
             b'{' => return self.object(path, depth),
             b'[' => return self.array(path, depth),
-            b'"' => Found::Text(self.string()?),
-            b't' => self.word(b"true", Found::Bool(true))?,
-            b'f' => self.word(b"false", Found::Bool(false))?,
+            b'"' => JsonValue::Text(self.string()?),
+            b't' => self.word(b"true", JsonValue::Bool(true))?,
+            b'f' => self.word(b"false", JsonValue::Bool(false))?,
             b'n' => {
-                self.word(b"null", Found::Bool(false))?;
-                return Some(if is_wanted { Passed::Unusable } else { Passed::Nothing });
+                self.word(b"null", JsonValue::Bool(false))?;
+                return Some(if is_wanted { Descent::Unusable } else { Descent::Nothing });
             }
             b'-' | b'0'..=b'9' => {
                 let is_part = |byte: &u8| matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9');
                 let rest = &self.json[self.at..];
                 let length = rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len());
                 self.at += length;
-                Found::Number(&rest[..length])
+                JsonValue::Number(&rest[..length])
             }
             _ => return None,
         };
-        Some(if is_wanted { Passed::Found(found) } else { Passed::Nothing })
+        Some(if is_wanted { Descent::Found(found) } else { Descent::Nothing })
     }
 
-    fn word(&mut self, word: &[u8], found: Found<'a>) -> Option<Found<'a>> {
+    fn word(&mut self, word: &[u8], found: JsonValue<'a>) -> Option<JsonValue<'a>> {
         self.json[self.at..].starts_with(word).then(|| {
             self.at += word.len();
             found
@@ -151,17 +151,17 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn object(&mut self, path: Option<&[PathStep]>, depth: usize) -> Option<Passed<'a>> {
+    fn object(&mut self, path: Option<&[PathStep]>, depth: usize) -> Option<Descent<'a>> {
         if depth == MOST_DEPTH {
             return None;
         }
         if path.is_some_and(<[PathStep]>::is_empty) {
-            return Some(Passed::Unusable);
+            return Some(Descent::Unusable);
         }
         self.at += 1;
         if self.peek()? == b'}' {
             self.at += 1;
-            return Some(Passed::Nothing);
+            return Some(Descent::Nothing);
         }
         loop {
             (self.peek()? == b'"').then_some(())?;
@@ -172,21 +172,21 @@ impl<'a> Walk<'a> {
                 _ => None,
             });
             match self.value(rest, depth + 1)? {
-                Passed::Nothing => {}
+                Descent::Nothing => {}
                 found => return Some(found),
             }
             match self.peek()? {
                 b',' => self.at += 1,
                 b'}' => {
                     self.at += 1;
-                    return Some(Passed::Nothing);
+                    return Some(Descent::Nothing);
                 }
                 _ => return None,
             }
         }
     }
 
-    fn array(&mut self, path: Option<&[PathStep]>, depth: usize) -> Option<Passed<'a>> {
+    fn array(&mut self, path: Option<&[PathStep]>, depth: usize) -> Option<Descent<'a>> {
         if depth == MOST_DEPTH {
             return None;
         }
@@ -201,7 +201,7 @@ impl<'a> Walk<'a> {
                 _ => None,
             });
             match self.value(rest, depth + 1)? {
-                Passed::Nothing => {}
+                Descent::Nothing => {}
                 found => return Some(found),
             }
             index += 1;
@@ -212,6 +212,6 @@ impl<'a> Walk<'a> {
             }
         }
         self.at += 1;
-        Some(if is_wanted { Passed::Found(Found::Array(&self.json[start..self.at])) } else { Passed::Nothing })
+        Some(if is_wanted { Descent::Found(JsonValue::Array(&self.json[start..self.at])) } else { Descent::Nothing })
     }
 }

@@ -6,7 +6,7 @@ use super::aes::Cipher;
 use super::algorithm::{Algorithm, is_same};
 use super::base64::decoded_url;
 use super::digest::{secret, to_secret};
-use super::json_path::{Found, Path, find};
+use super::json_path::{JsonValue, Path, find};
 use super::operand::{bytes, to_text_or_variable};
 use crate::key::{Curve, Padding, PrivateKey, TokenLimits, Unusable};
 use crate::sample::{Context, Type, Value};
@@ -20,7 +20,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "jwt_decrypt_cert",
         ONE,
-        (Type::Bin, Type::Bin),
+        Type::Bin,
+        Type::Bin,
         "Decrypts a JWT with the private key of a loaded certificate.",
         |context, value, arguments| {
             let name = bytes(context, arguments, 0)?;
@@ -32,7 +33,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "jwt_decrypt_jwk",
         ONE,
-        (Type::Bin, Type::Bin),
+        Type::Bin,
+        Type::Bin,
         "Decrypts a JWT with a JSON Web Key.",
         |context, value, arguments| {
             let made = arguments.made::<PrivateKey>(0);
@@ -51,7 +53,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "jwt_decrypt_secret",
         ONE,
-        (Type::Bin, Type::Bin),
+        Type::Bin,
+        Type::Bin,
         "Decrypts a JWT with a secret in base64 or in a variable.",
         |context, value, arguments| {
             let key = PrivateKey::Secret(secret(context, arguments, 0)?.into());
@@ -85,7 +88,7 @@ fn check_jwk(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> 
 /// Returns the string at a path of an object.
 fn text_of<'a>(json: &'a [u8], path: &str) -> Option<&'a [u8]> {
     match find(json, &Path::read(path.as_bytes()))? {
-        Found::Text(text) => Some(text),
+        JsonValue::Text(text) => Some(text),
         _ => None,
     }
 }
@@ -219,7 +222,7 @@ fn decrypt<'a>(context: &Context<'a>, token: &'a [u8], key: &PrivateKey) -> Opti
     if !limits.allows_algorithm(management) || !limits.allows_encoding(encryption) {
         return None;
     }
-    let content_key = content_key(context, &token, key, (management, encryption))?;
+    let content_key = content_key(context, &token, key, management, encryption)?;
     open(context, &token, Encryption::named(encryption)?, &content_key)
 }
 
@@ -227,7 +230,8 @@ fn content_key(
     context: &Context<'_>,
     token: &Token<'_>,
     key: &PrivateKey,
-    (management, encryption): (&[u8], &[u8]),
+    management: &[u8],
+    encryption: &[u8],
 ) -> Option<Vec<u8>> {
     let length = Encryption::named(encryption)?.key_length();
     match (Management::named(management)?, key) {

@@ -20,7 +20,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "jwt_header_query",
         QUERY,
-        (Type::Bin, Type::Any),
+        Type::Bin,
+        Type::Any,
         "Header of a JWT, or the value at a JSON path in it.",
         |context, value, arguments| {
             let parts = parts(value.bytes()?)?;
@@ -31,7 +32,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "jwt_payload_query",
         QUERY,
-        (Type::Bin, Type::Any),
+        Type::Bin,
+        Type::Any,
         "Payload of a signed JWT, or the value at a JSON path in it.",
         |context, value, arguments| {
             let parts = signed_parts(value.bytes()?)?;
@@ -42,7 +44,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "jwt_verify",
         Signature::new(2, &[Kind::Str, Kind::Str]),
-        (Type::Bin, Type::Int),
+        Type::Bin,
+        Type::Int,
         "1 if the signature of a JWT is valid for the algorithm and the key, 0 if not; negative on errors.",
         verify,
     )
@@ -50,7 +53,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "jwt_verify_cert",
         Signature::new(2, &[Kind::Str, Kind::Str]),
-        (Type::Bin, Type::Int),
+        Type::Bin,
+        Type::Int,
         "1 if the signature of a JWT is valid for the algorithm and the certificate, 0 if not; negative on errors.",
         verify_cert,
     )
@@ -112,12 +116,12 @@ const UNKNOWN_KEY: i64 = -5;
 const UNAVAILABLE_CERTIFICATE: i64 = -7;
 
 /// A key written in the configuration: a secret, or the path of a file that may have been loaded.
-struct Written {
+struct ConfiguredKey {
     text: Box<[u8]>,
     key: Option<Arc<PublicKey>>,
 }
 
-impl PartialEq for Written {
+impl PartialEq for ConfiguredKey {
     /// Equal paths alone do not make keys equal: the loaded keys are compared, too.
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text && self.key.as_ref().map(Arc::as_ptr) == other.key.as_ref().map(Arc::as_ptr)
@@ -148,7 +152,7 @@ fn check_verify(arguments: &mut Arguments, checking: &Checking<'_>) -> Result<()
             }
         }
     };
-    arguments.set(1, Argument::Found(Arc::new(Written { text, key })));
+    arguments.set(1, Argument::Found(Arc::new(ConfiguredKey { text, key })));
     Ok(())
 }
 
@@ -161,13 +165,13 @@ fn check_verify_cert(arguments: &mut Arguments, checking: &Checking<'_>) -> Resu
     let path = from_bytes(&text);
     // As in HAProxy, a missing certificate is reported when a token is verified.
     let found = checking.names.keys().borrow_mut().load_certificate(&text, || checking.names.read_file(&path));
-    arguments.set(1, Argument::Found(Arc::new(Written { text, key: found.ok() })));
+    arguments.set(1, Argument::Found(Arc::new(ConfiguredKey { text, key: found.ok() })));
     Ok(())
 }
 
 fn verify<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     let signing = Signing::named(bytes(context, arguments, 0)?);
-    let (text, key) = match arguments.made::<Written>(1) {
+    let (text, key) = match arguments.made::<ConfiguredKey>(1) {
         Some(written) => (&*written.text, written.key.as_deref()),
         None => (bytes(context, arguments, 1)?, None),
     };
@@ -180,7 +184,7 @@ fn verify_cert<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Argum
         Some(Signing::Secret(_)) => return Some(Value::Int(UNMANAGED_ALGORITHM)),
         signing => signing,
     };
-    let (text, key) = match arguments.made::<Written>(1) {
+    let (text, key) = match arguments.made::<ConfiguredKey>(1) {
         Some(written) => (&*written.text, written.key.as_deref()),
         None => (bytes(context, arguments, 1)?, None),
     };

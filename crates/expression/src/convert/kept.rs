@@ -5,21 +5,22 @@ use crate::sample::{Context, Type, Value};
 use crate::{Arguments, Kind, Signature};
 
 const SLOT: Signature = Signature::new(1, &[Kind::Int]);
-const TEXT: (Type, Type) = (Type::Str, Type::Str);
 
 /// Every converter of the family.
 pub const TABLE: &[Converter] = &[
     Converter::new(
         "capture-req",
         SLOT,
-        TEXT,
+        Type::Str,
+        Type::Str,
         "Stores the string in the request capture slot of that index, from 0; no sample without that slot.",
         |c, value, a| capture(c, value, a, true),
     ),
     Converter::new(
         "capture-res",
         SLOT,
-        TEXT,
+        Type::Str,
+        Type::Str,
         "Stores the string in the response capture slot of that index, from 0; no sample without that slot.",
         |c, value, a| capture(c, value, a, false),
     ),

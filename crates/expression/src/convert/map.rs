@@ -46,7 +46,7 @@ const fn row(
     output: Type,
     check: fn(&mut Arguments, &Checking<'_>) -> Result<(), String>,
 ) -> Converter {
-    Converter::new(name, signature, (input, output), "Value found in a map for the sample, or the default.", map)
+    Converter::new(name, signature, input, output, "Value found in a map for the sample, or the default.", map)
         .checked(check)
 }
 
@@ -91,7 +91,7 @@ fn load(arguments: &mut Arguments, checking: &Checking<'_>, method: Method, outp
         Output::Str | Output::Key => Content::Text,
         Output::Groups => Content::Groups,
     };
-    let lookup = checking.names.list(&name, Use::Map, (method, false, content))?;
+    let lookup = checking.names.list(&name, Use::Map, method, false, content)?;
     if output == Output::Ip
         && let Some(text) = arguments.utf8(1)
     {
@@ -135,7 +135,7 @@ fn groups<'a>(context: &Context<'a>, map: &'a Map, value: Value<'a>) -> Option<O
     map.lookup.with_regex(context, value, |found, regex, text| {
         let mut out = context.text(found.value.len());
         let (mut places, steps) = (Places::default(), Steps::for_text(text.len()));
-        let mut search = context.bounded(regex.search(&mut places, text, (&steps, true)).map(Some))?;
+        let mut search = context.bounded(regex.search(&mut places, text, &steps, true).map(Some))?;
         context.bounded(search.next(0))?;
         crate::pattern::expand(&search, text, found.value, &mut |bytes| out.extend(bytes));
         out.finish()

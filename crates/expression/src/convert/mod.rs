@@ -52,7 +52,7 @@ pub type Convert = for<'a> fn(&Context<'a>, Value<'a>, &'a Arguments) -> Option<
 type OwnConvert = dyn for<'a> Fn(&Context<'a>, Value<'a>, &'a Arguments) -> Option<Value<'a>> + Send + Sync;
 
 /// Owns the function of a registered converter.
-struct Own(Box<OwnConvert>);
+struct RegisteredConverter(Box<OwnConvert>);
 
 /// One converter.
 #[derive(Clone)]
@@ -71,12 +71,12 @@ pub struct Converter {
     /// Checks and compiles its arguments.
     pub check: Option<Check>,
     /// The function of a registered converter: `eval` finds it after the arguments.
-    own: Option<Arc<Own>>,
+    own: Option<Arc<RegisteredConverter>>,
 }
 
 /// Calls the function of a registered converter.
 fn call_own<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
-    (arguments.function::<Own>()?.0)(context, value, arguments)
+    (arguments.function::<RegisteredConverter>()?.0)(context, value, arguments)
 }
 
 impl Converter {
@@ -84,7 +84,8 @@ impl Converter {
     pub const fn new(
         name: &'static str,
         signature: Signature,
-        (input, output): (Type, Type),
+        input: Type,
+        output: Type,
         doc: &'static str,
         eval: Convert,
     ) -> Self {
@@ -95,11 +96,12 @@ impl Converter {
     pub fn owned(
         name: impl Into<String>,
         signature: Signature,
-        (input, output): (Type, Type),
+        input: Type,
+        output: Type,
         convert: impl for<'a> Fn(&Context<'a>, Value<'a>, &'a Arguments) -> Option<Value<'a>> + Send + Sync + 'static,
     ) -> Self {
-        let row = Self::new("", signature, (input, output), "", call_own);
-        Self { name: Cow::Owned(name.into()), own: Some(Arc::new(Own(Box::new(convert)))), ..row }
+        let row = Self::new("", signature, input, output, "", call_own);
+        Self { name: Cow::Owned(name.into()), own: Some(Arc::new(RegisteredConverter(Box::new(convert)))), ..row }
     }
 
     /// The function that `eval` finds after the arguments.

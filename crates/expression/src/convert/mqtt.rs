@@ -2,7 +2,7 @@
 //! a packet's length.
 
 use super::Converter;
-use crate::sample::{Awaited, Context, Type, Value};
+use crate::sample::{Context, MissingInput, Type, Value};
 use crate::{Argument, Arguments, Checking, Kind, Signature};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "mqtt_field_value",
         Signature::new(2, &[Kind::Str, Kind::Str]),
-        (Type::Bin, Type::Str),
+        Type::Bin,
+        Type::Str,
         "Field of an MQTT CONNECT or CONNACK packet, by name or by property number.",
         field_value,
     )
@@ -20,11 +21,12 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "mqtt_is_valid",
         Signature::NONE,
-        (Type::Bin, Type::Bool),
+        Type::Bin,
+        Type::Bool,
         "Whether the data starts with a valid MQTT CONNECT or CONNACK packet.",
         |context, value, _| {
             let is_valid = match packet(value.bytes()?) {
-                Packet::Missing => return context.missing(Awaited::Bytes),
+                Packet::Missing => return context.missing(MissingInput::Bytes),
                 Packet::Connect(body) => Connect::read(body).is_some(),
                 Packet::Acknowledgement(body) => Acknowledgement::read(body).is_some(),
                 Packet::Other => false,
@@ -89,7 +91,7 @@ const OF_ACKNOWLEDGEMENT: &[(u8, Coding)] = &[
 
 /// The requested field of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum MqttField {
     Flags,
     Version,
     ReasonCode,
@@ -106,7 +108,7 @@ enum Wanted {
 /// The packet type and the requested field.
 struct Query {
     of_connect: bool,
-    wanted: Wanted,
+    wanted: MqttField,
 }
 
 fn check_field(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> {
@@ -124,34 +126,34 @@ fn check_field(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String
     Ok(())
 }
 
-fn connect_field(name: &str) -> Option<Wanted> {
+fn connect_field(name: &str) -> Option<MqttField> {
     Some(match name {
-        "flags" => Wanted::Flags,
-        "protocol_name" => Wanted::ProtocolName,
-        "protocol_version" => Wanted::Version,
-        "client_identifier" => Wanted::Client,
-        "will_topic" => Wanted::WillTopic,
-        "will_payload" => Wanted::WillPayload,
-        "username" => Wanted::User,
-        "password" => Wanted::Password,
-        "keepalive" => Wanted::KeepAlive,
+        "flags" => MqttField::Flags,
+        "protocol_name" => MqttField::ProtocolName,
+        "protocol_version" => MqttField::Version,
+        "client_identifier" => MqttField::Client,
+        "will_topic" => MqttField::WillTopic,
+        "will_payload" => MqttField::WillPayload,
+        "username" => MqttField::User,
+        "password" => MqttField::Password,
+        "keepalive" => MqttField::KeepAlive,
         other => property(other, &[OF_CONNECT, OF_WILL])?,
     })
 }
 
-fn acknowledgement_field(name: &str) -> Option<Wanted> {
+fn acknowledgement_field(name: &str) -> Option<MqttField> {
     Some(match name {
-        "flags" => Wanted::Flags,
-        "protocol_version" => Wanted::Version,
-        "reason_code" => Wanted::ReasonCode,
+        "flags" => MqttField::Flags,
+        "protocol_version" => MqttField::Version,
+        "reason_code" => MqttField::ReasonCode,
         other => property(other, &[OF_ACKNOWLEDGEMENT])?,
     })
 }
 
-fn property(name: &str, tables: &[&[(u8, Coding)]]) -> Option<Wanted> {
+fn property(name: &str, tables: &[&[(u8, Coding)]]) -> Option<MqttField> {
     let number: u8 = name.parse().ok()?;
     let is_known = tables.iter().any(|table| table.iter().any(|(known, _)| *known == number));
-    is_known.then_some(Wanted::Property(number))
+    is_known.then_some(MqttField::Property(number))
 }
 
 /// The packet at the start of the bytes, without its fixed header.
@@ -222,7 +224,7 @@ fn take_length(rest: &mut &[u8]) -> Option<usize> {
 
 /// A property's value.
 #[derive(Debug, Clone, Copy)]
-enum Found<'a> {
+enum PropertyValue<'a> {
     Number(u32),
     Text(&'a [u8]),
 }
@@ -251,17 +253,17 @@ impl<'a> Properties<'a> {
     }
 
     /// Takes the next property; pairs have no value here.
-    fn next(&self, rest: &mut &'a [u8]) -> Option<(u8, Option<Found<'a>>)> {
+    fn next(&self, rest: &mut &'a [u8]) -> Option<(u8, Option<PropertyValue<'a>>)> {
         let number = take_byte(rest)?;
         let (_, coding) = self.table.iter().find(|(known, _)| *known == number)?;
         let found = match coding {
-            Coding::Byte => Found::Number(u32::from(take_byte(rest)?)),
-            Coding::Short => Found::Number(u32::from(take_short(rest)?)),
+            Coding::Byte => PropertyValue::Number(u32::from(take_byte(rest)?)),
+            Coding::Short => PropertyValue::Number(u32::from(take_short(rest)?)),
             Coding::Long => {
                 let bytes = take(rest, 4)?;
-                Found::Number(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+                PropertyValue::Number(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
             }
-            Coding::Text => Found::Text(take_text(rest)?),
+            Coding::Text => PropertyValue::Text(take_text(rest)?),
             Coding::Pair => {
                 take_text(rest)?;
                 take_text(rest)?;
@@ -272,7 +274,7 @@ impl<'a> Properties<'a> {
     }
 
     /// Returns the value of a property; a missing number is 0. `None`: an unknown property or a missing string.
-    fn get(&self, wanted: u8) -> Option<Found<'a>> {
+    fn get(&self, wanted: u8) -> Option<PropertyValue<'a>> {
         let (_, coding) = self.table.iter().find(|(known, _)| *known == wanted)?;
         let mut rest = self.bytes;
         while !rest.is_empty() {
@@ -281,7 +283,7 @@ impl<'a> Properties<'a> {
                 _ => {}
             }
         }
-        (!matches!(coding, Coding::Text | Coding::Pair)).then_some(Found::Number(0))
+        (!matches!(coding, Coding::Text | Coding::Pair)).then_some(PropertyValue::Number(0))
     }
 }
 
@@ -324,19 +326,19 @@ impl<'a> Connect<'a> {
         rest.is_empty().then_some(connect)
     }
 
-    fn get(&self, wanted: Wanted) -> Option<Found<'a>> {
+    fn get(&self, wanted: MqttField) -> Option<PropertyValue<'a>> {
         Some(match wanted {
-            Wanted::Flags => Found::Number(u32::from(self.flags)),
-            Wanted::Version => Found::Number(u32::from(self.version)),
-            Wanted::KeepAlive => Found::Number(u32::from(self.keep_alive)),
-            Wanted::ProtocolName => Found::Text(self.name),
-            Wanted::Client => Found::Text(self.client),
-            Wanted::WillTopic => Found::Text(self.will?.1),
-            Wanted::WillPayload => Found::Text(self.will?.2),
-            Wanted::User => Found::Text(self.user?),
-            Wanted::Password => Found::Text(self.password?),
-            Wanted::ReasonCode => return None,
-            Wanted::Property(number) => {
+            MqttField::Flags => PropertyValue::Number(u32::from(self.flags)),
+            MqttField::Version => PropertyValue::Number(u32::from(self.version)),
+            MqttField::KeepAlive => PropertyValue::Number(u32::from(self.keep_alive)),
+            MqttField::ProtocolName => PropertyValue::Text(self.name),
+            MqttField::Client => PropertyValue::Text(self.client),
+            MqttField::WillTopic => PropertyValue::Text(self.will?.1),
+            MqttField::WillPayload => PropertyValue::Text(self.will?.2),
+            MqttField::User => PropertyValue::Text(self.user?),
+            MqttField::Password => PropertyValue::Text(self.password?),
+            MqttField::ReasonCode => return None,
+            MqttField::Property(number) => {
                 let of_will = self.will.and_then(|(properties, ..)| properties);
                 let is_of_connect = OF_CONNECT.iter().any(|(known, _)| *known == number);
                 return if is_of_connect { self.properties? } else { of_will? }.get(number);
@@ -360,12 +362,12 @@ impl<'a> Acknowledgement<'a> {
         (flags <= 1 && rest.is_empty()).then_some(Self { flags, reason, properties })
     }
 
-    fn get(&self, wanted: Wanted) -> Option<Found<'a>> {
-        Some(Found::Number(match wanted {
-            Wanted::Flags => u32::from(self.flags),
-            Wanted::Version => 4 + u32::from(self.properties.is_some()),
-            Wanted::ReasonCode => u32::from(self.reason),
-            Wanted::Property(number) => return self.properties?.get(number),
+    fn get(&self, wanted: MqttField) -> Option<PropertyValue<'a>> {
+        Some(PropertyValue::Number(match wanted {
+            MqttField::Flags => u32::from(self.flags),
+            MqttField::Version => 4 + u32::from(self.properties.is_some()),
+            MqttField::ReasonCode => u32::from(self.reason),
+            MqttField::Property(number) => return self.properties?.get(number),
             _ => return None,
         }))
     }
@@ -378,15 +380,15 @@ fn field_value<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Argum
         context.settled();
     }
     let found = match packet {
-        Packet::Missing => return context.missing(Awaited::Bytes),
+        Packet::Missing => return context.missing(MissingInput::Bytes),
         Packet::Connect(body) if query.of_connect => Connect::read(body)?.get(query.wanted)?,
         Packet::Acknowledgement(body) if !query.of_connect => Acknowledgement::read(body)?.get(query.wanted)?,
         _ => return None,
     };
     match found {
         // An empty field counts as missing, as in HAProxy.
-        Found::Text(text) => Some(Value::Str(text)).filter(|_| !text.is_empty()),
-        Found::Number(number) => {
+        PropertyValue::Text(text) => Some(Value::Str(text)).filter(|_| !text.is_empty()),
+        PropertyValue::Number(number) => {
             let mut text = context.text(10);
             write!(text, "{number}").ok()?;
             text.finish().map(Value::Str)

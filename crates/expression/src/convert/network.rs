@@ -9,7 +9,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 pub const TABLE: &[Converter] = &[Converter::new(
     "ipmask",
     Signature::new(1, &[Kind::Mask4, Kind::Mask6]),
-    (Type::Addr, Type::Addr),
+    Type::Addr,
+    Type::Addr,
     "Applies a network mask to an address; an IPv6 address needs the second mask, unless it is an IPv4-mapped one.",
     mask,
 )];

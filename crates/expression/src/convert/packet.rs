@@ -11,7 +11,7 @@ const fn row(
     doc: &'static str,
     eval: for<'a> fn(&Context<'a>, Value<'a>, &'a Arguments) -> Option<Value<'a>>,
 ) -> Converter {
-    Converter::new(name, Signature::NONE, (Type::Bin, output), doc, eval)
+    Converter::new(name, Signature::NONE, Type::Bin, output, doc, eval)
 }
 
 /// Every converter of the family.
@@ -54,7 +54,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "ip.fp",
         Signature::new(0, &[Kind::Int]),
-        (Type::Bin, Type::Bin),
+        Type::Bin,
+        Type::Bin,
         "Fingerprint of a TCP SYN packet; the sum of 1, 2 and 4 adds TTL, option values and source address.",
         fingerprint,
     ),

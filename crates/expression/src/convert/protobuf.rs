@@ -13,7 +13,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "protobuf",
         FIELD,
-        (Type::Bin, Type::Bin),
+        Type::Bin,
+        Type::Bin,
         "Field of a Protocol Buffers message by its field numbers, as bytes or as an integer of a type.",
         |_, value, arguments| {
             let query = arguments.made::<Query>(0)?;
@@ -24,7 +25,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "ungrpc",
         FIELD,
-        (Type::Bin, Type::Bin),
+        Type::Bin,
+        Type::Bin,
         "Field of a gRPC message by its field numbers, as bytes or as an integer of a type.",
         |_, value, arguments| {
             let query = arguments.made::<Query>(0)?;
@@ -37,11 +39,11 @@ pub const TABLE: &[Converter] = &[
 /// The requested field, and the type of its value.
 struct Query {
     path: Vec<u32>,
-    meaning: Option<Meaning>,
+    meaning: Option<FieldEncoding>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Meaning {
+enum FieldEncoding {
     Varint,
     ZigZag,
     Fixed32,
@@ -63,13 +65,13 @@ enum Field<'a> {
 fn check(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> {
     let meaning = match arguments.utf8(1) {
         None => None,
-        Some("int32" | "int64" | "uint32" | "uint64" | "bool" | "enum") => Some(Meaning::Varint),
-        Some("sint32" | "sint64") => Some(Meaning::ZigZag),
-        Some("fixed32") => Some(Meaning::Fixed32),
-        Some("sfixed32") => Some(Meaning::Signed32),
-        Some("fixed64" | "sfixed64") => Some(Meaning::Fixed64),
-        Some("float") => Some(Meaning::Float),
-        Some("double") => Some(Meaning::Double),
+        Some("int32" | "int64" | "uint32" | "uint64" | "bool" | "enum") => Some(FieldEncoding::Varint),
+        Some("sint32" | "sint64") => Some(FieldEncoding::ZigZag),
+        Some("fixed32") => Some(FieldEncoding::Fixed32),
+        Some("sfixed32") => Some(FieldEncoding::Signed32),
+        Some("fixed64" | "sfixed64") => Some(FieldEncoding::Fixed64),
+        Some("float") => Some(FieldEncoding::Float),
+        Some("double") => Some(FieldEncoding::Double),
         Some(other) => return Err(format!("Wrong protocol buffer type '{other}'")),
     };
     let path = arguments.utf8(0).unwrap_or_default().split('.').filter_map(|number| number.parse().ok()).collect();
@@ -87,16 +89,16 @@ impl Query {
             }));
         };
         let number = match (meaning, field) {
-            (Meaning::Varint, Field::Varint(bytes)) => varint(bytes) as i64,
-            (Meaning::ZigZag, Field::Varint(bytes)) => {
+            (FieldEncoding::Varint, Field::Varint(bytes)) => varint(bytes) as i64,
+            (FieldEncoding::ZigZag, Field::Varint(bytes)) => {
                 let number = varint(bytes);
                 (number >> 1) as i64 ^ -((number & 1) as i64)
             }
-            (Meaning::Fixed32, Field::Fixed32(bytes)) => i64::from(u32::from_le_bytes(*bytes)),
-            (Meaning::Signed32, Field::Fixed32(bytes)) => i64::from(i32::from_le_bytes(*bytes)),
-            (Meaning::Float, Field::Fixed32(bytes)) => f32::from_le_bytes(*bytes) as i64,
-            (Meaning::Fixed64, Field::Fixed64(bytes)) => i64::from_le_bytes(*bytes),
-            (Meaning::Double, Field::Fixed64(bytes)) => f64::from_le_bytes(*bytes) as i64,
+            (FieldEncoding::Fixed32, Field::Fixed32(bytes)) => i64::from(u32::from_le_bytes(*bytes)),
+            (FieldEncoding::Signed32, Field::Fixed32(bytes)) => i64::from(i32::from_le_bytes(*bytes)),
+            (FieldEncoding::Float, Field::Fixed32(bytes)) => f32::from_le_bytes(*bytes) as i64,
+            (FieldEncoding::Fixed64, Field::Fixed64(bytes)) => i64::from_le_bytes(*bytes),
+            (FieldEncoding::Double, Field::Fixed64(bytes)) => f64::from_le_bytes(*bytes) as i64,
             _ => return None,
         };
         Some(Value::Int(number))

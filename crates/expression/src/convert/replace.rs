@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex};
 pub const TABLE: &[Converter] = &[Converter::new(
     "regsub",
     Signature::new(2, &[Kind::Regex, Kind::Str, Kind::Str]),
-    (Type::Str, Type::Str),
+    Type::Str,
+    Type::Str,
     "Replaces the first match of a regular expression; flag `g`: all matches, `i`: without regard to case.",
     substitute,
 )
@@ -90,9 +91,9 @@ fn substitute<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Argume
     }
     let mut text = context.text(bytes.len() + 64);
     let replaced = match made.places.try_lock() {
-        Ok(mut places) => replace(made, bytes, (&mut places, &steps), &mut text),
+        Ok(mut places) => replace(made, bytes, &mut places, &steps, &mut text),
         // Another worker is using them.
-        Err(_) => replace(made, bytes, (&mut Places::default(), &steps), &mut text),
+        Err(_) => replace(made, bytes, &mut Places::default(), &steps, &mut text),
     };
     context.bounded(replaced);
     text.finish().map(Value::Str)
@@ -102,11 +103,12 @@ fn substitute<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Argume
 fn replace(
     made: &Substitution,
     bytes: &[u8],
-    (places, steps): (&mut Places, &Steps),
+    places: &mut Places,
+    steps: &Steps,
     text: &mut Text<'_>,
 ) -> Result<(), Exhausted> {
     let with_groups = made.pieces.iter().any(|piece| matches!(piece, Piece::Group(1..)));
-    let mut search = made.regex.search(places, bytes, (steps, with_groups))?;
+    let mut search = made.regex.search(places, bytes, steps, with_groups)?;
     let mut at = 0;
     while let Some((start, end)) = search.next(at)? {
         text.extend(&bytes[at..start]);

@@ -4,7 +4,6 @@ use super::Converter;
 use crate::sample::{Context, Type, Value};
 use crate::{Argument, Arguments, Checking, Kind, Signature};
 
-const TEXT: (Type, Type) = (Type::Str, Type::Str);
 const PARTS: Signature = Signature::new(2, &[Kind::Int, Kind::Str, Kind::Int]);
 const WITH_DEFAULT: Signature = Signature::new(1, &[Kind::Str, Kind::Str]);
 
@@ -13,26 +12,36 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "field",
         PARTS,
-        TEXT,
+        Type::Str,
+        Type::Str,
         "Extracts the nth field between delimiters, or that number of fields from it on.",
         field,
     )
     .checked(check_parts),
-    Converter::new("host_only", Signature::NONE, TEXT, "Host name without port, in lower case.", host_only),
+    Converter::new(
+        "host_only",
+        Signature::NONE,
+        Type::Str,
+        Type::Str,
+        "Host name without port, in lower case.",
+        host_only,
+    ),
     Converter::new(
         "language",
         WITH_DEFAULT,
-        TEXT,
+        Type::Str,
+        Type::Str,
         "Preferred language of an Accept-Language field among a list separated by semicolons.",
         language,
     ),
-    Converter::new("param", WITH_DEFAULT, TEXT, "Value of the first parameter of that name.", param)
+    Converter::new("param", WITH_DEFAULT, Type::Str, Type::Str, "Value of the first parameter of that name.", param)
         .checked(check_param),
-    Converter::new("port_only", Signature::NONE, (Type::Str, Type::Int), "Port of a host name, or 0.", port_only),
+    Converter::new("port_only", Signature::NONE, Type::Str, Type::Int, "Port of a host name, or 0.", port_only),
     Converter::new(
         "word",
         PARTS,
-        TEXT,
+        Type::Str,
+        Type::Str,
         "Extracts the nth word between delimiters, or that number of words from it on.",
         word,
     )
@@ -51,7 +60,7 @@ fn check_parts(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String
 
 /// The arguments of `field` and `word`: whether to count from the end, the index from 1, the delimiters, and the number
 /// of parts.
-fn wanted(arguments: &Arguments) -> Option<(bool, u64, &[u8], u64)> {
+fn part_arguments(arguments: &Arguments) -> Option<(bool, u64, &[u8], u64)> {
     let index = arguments.int(0)?;
     let count = match arguments.int(2).unwrap_or(1) {
         count if count <= 0 => u64::MAX,
@@ -62,7 +71,7 @@ fn wanted(arguments: &Arguments) -> Option<(bool, u64, &[u8], u64)> {
 
 fn field<'a>(_: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     let bytes = value.bytes()?;
-    let (from_end, index, delimiters, count) = wanted(arguments)?;
+    let (from_end, index, delimiters, count) = part_arguments(arguments)?;
     let is_delimiter = |byte: &u8| delimiters.contains(byte);
     let next = |rest: &[u8]| {
         if from_end { rest.iter().rposition(is_delimiter) } else { rest.iter().position(is_delimiter) }
@@ -87,7 +96,7 @@ fn field<'a>(_: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Opt
 
 fn word<'a>(_: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     let bytes = value.bytes()?;
-    let (from_end, index, delimiters, count) = wanted(arguments)?;
+    let (from_end, index, delimiters, count) = part_arguments(arguments)?;
     let is_delimiter = |byte: &u8| delimiters.contains(byte);
     let mut words = Words { bytes, start: 0, end: bytes.len(), from_end };
     let mut found = words.next(is_delimiter)?;

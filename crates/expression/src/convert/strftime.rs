@@ -7,7 +7,7 @@ use wire::date::Date;
 
 /// A time to be formatted.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct When {
+pub(super) struct FormattedTime {
     pub seconds: i64,
     /// Nanoseconds within the second; `None`: `%N` is not supported.
     pub nanos: Option<u32>,
@@ -47,7 +47,7 @@ struct Style {
 
 /// A time with the values derived from its date.
 struct Clock {
-    when: When,
+    when: FormattedTime,
     date: Date,
     /// Days since Sunday.
     weekday: u32,
@@ -56,7 +56,7 @@ struct Clock {
 }
 
 /// Appends the time in that format.
-pub(super) fn format(text: &mut Text<'_>, format: &[u8], when: When) {
+pub(super) fn format(text: &mut Text<'_>, format: &[u8], when: FormattedTime) {
     let local = when.seconds.saturating_add(i64::from(when.offset));
     let date = Date::since_epoch(local);
     let days = local.div_euclid(86_400);

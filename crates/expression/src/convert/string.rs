@@ -5,7 +5,6 @@ use super::operand::{to_named_variable, to_optional_variable, variable_as};
 use crate::sample::{Context, Type, Value};
 use crate::{Arguments, Checking, Kind, Signature};
 
-const TEXT: (Type, Type) = (Type::Str, Type::Str);
 const ONE: Signature = Signature::new(1, &[Kind::Str]);
 
 /// Every converter of the family.
@@ -13,7 +12,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "add_item",
         Signature::new(2, &[Kind::Str, Kind::Str, Kind::Str]),
-        TEXT,
+        Type::Str,
+        Type::Str,
         "Appends a delimiter, unless the input is empty, then a variable and a suffix.",
         add_item,
     )
@@ -21,33 +21,43 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "concat",
         Signature::new(1, &[Kind::Str, Kind::Str, Kind::Str]),
-        TEXT,
+        Type::Str,
+        Type::Str,
         "Appends a string, a variable and another string.",
         concat,
     )
     .checked(check_concat),
-    Converter::new("cut_crlf", Signature::NONE, TEXT, "Cuts the string at the first CR or LF.", cut_crlf),
-    Converter::new("length", Signature::NONE, (Type::Str, Type::Int), "Length in bytes.", length),
-    Converter::new("lower", Signature::NONE, TEXT, "Converts ASCII letters to lower case.", lower),
-    Converter::new("ltrim", ONE, TEXT, "Removes those characters at the start.", trim_start),
-    Converter::new("reverse", Signature::NONE, TEXT, "Reverses the bytes.", reverse),
+    Converter::new(
+        "cut_crlf",
+        Signature::NONE,
+        Type::Str,
+        Type::Str,
+        "Cuts the string at the first CR or LF.",
+        cut_crlf,
+    ),
+    Converter::new("length", Signature::NONE, Type::Str, Type::Int, "Length in bytes.", length),
+    Converter::new("lower", Signature::NONE, Type::Str, Type::Str, "Converts ASCII letters to lower case.", lower),
+    Converter::new("ltrim", ONE, Type::Str, Type::Str, "Removes those characters at the start.", trim_start),
+    Converter::new("reverse", Signature::NONE, Type::Str, Type::Str, "Reverses the bytes.", reverse),
     Converter::new(
         "reverse_dom",
         Signature::NONE,
-        TEXT,
+        Type::Str,
+        Type::Str,
         "Reverses the labels of a domain name; a final dot is dropped.",
         reverse_domain,
     ),
-    Converter::new("rtrim", ONE, TEXT, "Removes those characters at the end.", trim_end),
+    Converter::new("rtrim", ONE, Type::Str, Type::Str, "Removes those characters at the end.", trim_end),
     Converter::new(
         "strcmp",
         ONE,
-        (Type::Str, Type::Int),
+        Type::Str,
+        Type::Int,
         "Compares with a variable: negative, zero or positive, as strcmp does.",
         compare,
     )
     .checked(check_compare),
-    Converter::new("upper", Signature::NONE, TEXT, "Converts ASCII letters to upper case.", upper),
+    Converter::new("upper", Signature::NONE, Type::Str, Type::Str, "Converts ASCII letters to upper case.", upper),
 ];
 
 fn length<'a>(_: &Context<'a>, value: Value<'a>, _: &'a Arguments) -> Option<Value<'a>> {

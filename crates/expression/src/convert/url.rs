@@ -4,19 +4,25 @@ use super::Converter;
 use crate::sample::{Context, Type, Value};
 use crate::{Arguments, Checking, Kind, Signature};
 
-const TEXT: (Type, Type) = (Type::Str, Type::Str);
-
 /// Every converter of the family.
 pub const TABLE: &[Converter] = &[
     Converter::new(
         "url_dec",
         Signature::new(0, &[Kind::Int]),
-        TEXT,
+        Type::Str,
+        Type::Str,
         "Decodes percent-encoding; a plus sign after a question mark, or with 1 anywhere, becomes a space.",
         decode,
     ),
-    Converter::new("url_enc", Signature::new(1, &[Kind::Str]), TEXT, "Percent-encodes for a query string.", encode)
-        .checked(check_encode),
+    Converter::new(
+        "url_enc",
+        Signature::new(1, &[Kind::Str]),
+        Type::Str,
+        Type::Str,
+        "Percent-encodes for a query string.",
+        encode,
+    )
+    .checked(check_encode),
 ];
 
 fn decode<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {

@@ -11,12 +11,13 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "set-var",
         Signature::new(1, &[Kind::Str; 5]),
-        (Type::Any, Type::Any),
+        Type::Any,
+        Type::Any,
         "Sets a variable to the sample; no sample if a condition after the name is false.",
         set,
     )
     .checked(check_set),
-    Converter::new("unset-var", Signature::new(1, &[Kind::Str]), (Type::Any, Type::Any), "Unsets a variable.", unset)
+    Converter::new("unset-var", Signature::new(1, &[Kind::Str]), Type::Any, Type::Any, "Unsets a variable.", unset)
         .checked(check_unset),
 ];
 

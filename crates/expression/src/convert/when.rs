@@ -1,7 +1,7 @@
 //! `when`: passes a sample through under a condition (section 7.3.1). Must never change it.
 
 use super::Converter;
-use crate::condition::Named;
+use crate::condition::AclReference;
 use crate::sample::{Context, Type, Value};
 use crate::{Argument, Arguments, Checking, Kind, Signature};
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use std::sync::Arc;
 pub const TABLE: &[Converter] = &[Converter::new(
     "when",
     Signature::new(1, &[Kind::Str, Kind::Str, Kind::Str]),
-    (Type::Any, Type::Any),
+    Type::Any,
+    Type::Any,
     "Returns the sample unchanged if the condition holds; no sample otherwise.",
     when,
 )
@@ -49,7 +50,7 @@ fn check(arguments: &mut Arguments, checking: &Checking<'_>) -> Result<(), Strin
         if !arguments.has(1) {
             return Err("'acl' selector requires an extra argument with the ACL name".to_owned());
         }
-        Named::resolve(arguments, 1, false, checking)?;
+        AclReference::resolve(arguments, 1, false, checking)?;
     }
     arguments.set(0, Argument::Made(Arc::new((*selector, negated))));
     Ok(())
@@ -65,7 +66,7 @@ fn when<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -
         // Only servers respond to streams.
         Selector::ToApplet => false,
         Selector::Forwarded | Selector::Processed => stream()?.timings.connected.is_some(),
-        Selector::Acl => arguments.made::<Named>(1)?.holds(context)?,
+        Selector::Acl => arguments.made::<AclReference>(1)?.holds(context)?,
     };
     (holds != negated).then_some(value)
 }

@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 pub const TABLE: &[Converter] = &[Converter::new(
     "x509_v_err_str",
     Signature::NONE,
-    (Type::Int, Type::Str),
+    Type::Int,
+    Type::Str,
     "OpenSSL's name of a verification result; the number if it has none.",
     name,
 )];

@@ -13,7 +13,7 @@ use subtle::ConstantTimeEq;
 
 /// A password hash.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Hidden {
+pub struct PasswordHash {
     text: Box<str>,
     form: Form,
 }
@@ -37,7 +37,7 @@ enum Form {
     Yescrypt,
 }
 
-impl fmt::Debug for Hidden {
+impl fmt::Debug for PasswordHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Hidden({:?})", self.form)
     }
@@ -66,7 +66,7 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("$2x$", "bcrypt with the old mistake"),
 ];
 
-impl Hidden {
+impl PasswordHash {
     /// Parses a password hash.
     ///
     /// # Errors

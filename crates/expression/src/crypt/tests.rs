@@ -88,7 +88,7 @@ const ROWS: &[(&str, &str)] = &[
 #[test]
 fn passwords_are_told_from_others() {
     for (password, text) in ROWS {
-        let hidden = Hidden::parse(text).expect("a form");
+        let hidden = PasswordHash::parse(text).expect("a form");
         assert!(hidden.is(password.as_bytes()), "{password} {text}");
         // DES uses eight bytes, of seven bits each.
         let other = format!("x{password}");
@@ -114,8 +114,8 @@ fn what_crypt_never_makes_is_nobodys() {
         "$1$abc$",
         "$6$rounds=$abc$x",
     ] {
-        assert!(!Hidden::parse(text).is_ok_and(|hidden| hidden.is(b"")), "{text}");
-        assert!(!Hidden::parse(text).is_ok_and(|hidden| hidden.is(b"password")), "{text}");
+        assert!(!PasswordHash::parse(text).is_ok_and(|hidden| hidden.is(b"")), "{text}");
+        assert!(!PasswordHash::parse(text).is_ok_and(|hidden| hidden.is(b"password")), "{text}");
     }
     for (text, why) in [
         ("$7$CU..../....x", Unusable::Unsupported("scrypt")),
@@ -123,11 +123,11 @@ fn what_crypt_never_makes_is_nobodys() {
         ("$9$x", Unusable::Never),
         ("$y$jZ5$abcd$x", Unusable::Never),
     ] {
-        assert_eq!(Hidden::parse(text), Err(why), "{text}");
+        assert_eq!(PasswordHash::parse(text), Err(why), "{text}");
     }
 }
 
 #[test]
 fn a_password_ends_at_a_zero() {
-    assert!(Hidden::parse("abJnggxhB/yWI").expect("a form").is(b"password\0more"));
+    assert!(PasswordHash::parse("abJnggxhB/yWI").expect("a form").is(b"password\0more"));
 }

@@ -132,7 +132,7 @@ pub enum Argument {
     /// A value that a row's check compiled from the text alone, such as a regular expression or a path.
     Made(Arc<dyn Any + Send + Sync>),
     /// A value that a row's check looked up by name, such as a map, an ACL or a key.
-    Found(Arc<dyn Found>),
+    Found(Arc<dyn NamedObject>),
 }
 
 impl fmt::Debug for Argument {
@@ -156,16 +156,16 @@ impl fmt::Debug for Argument {
 
 /// A value looked up by a name of the configuration. The same name may refer to another value in another configuration,
 /// or later.
-pub trait Found: Any + Send + Sync {
+pub trait NamedObject: Any + Send + Sync {
     /// Whether another argument refers to the same value.
-    fn is_same(&self, other: &dyn Found) -> bool;
+    fn is_same(&self, other: &dyn NamedObject) -> bool;
 
     /// For downcasting.
     fn as_any(&self) -> &dyn Any;
 }
 
-impl<T: Any + Send + Sync + PartialEq> Found for T {
-    fn is_same(&self, other: &dyn Found) -> bool {
+impl<T: Any + Send + Sync + PartialEq> NamedObject for T {
+    fn is_same(&self, other: &dyn NamedObject) -> bool {
         other.as_any().downcast_ref() == Some(self)
     }
 

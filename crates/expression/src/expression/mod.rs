@@ -2,14 +2,14 @@
 //! often. Must never depend on what a fetch or a converter does.
 
 mod argument;
-mod words;
+mod syntax;
 
 pub(crate) use argument::to_variable;
 pub use argument::{Argument, Arguments, Kind, Signature};
 
 use crate::condition::Acl;
 use crate::convert::{self, Convert, Converter};
-use crate::fetch::{self, Each, Fetch, SampleOf};
+use crate::fetch::{self, Fetch, SampleOf, SampleVisitor};
 use crate::key::Keys;
 use crate::pattern::{self, Content, ListName, Lookup, Method, Use};
 use crate::rows::RowRef;
@@ -23,7 +23,7 @@ use std::net::IpAddr;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
-use words::{Broken, Call};
+use syntax::{Call, SyntaxError};
 
 /// Resolves the names in arguments.
 pub trait Names {
@@ -94,7 +94,14 @@ pub trait Names {
     ///
     /// # Errors
     /// HAProxy's message when it cannot be read or an entry is invalid.
-    fn list(&self, name: &str, usage: Use, wanted: (Method, bool, Content)) -> Result<Lookup, String> {
+    fn list(
+        &self,
+        name: &str,
+        usage: Use,
+        method: Method,
+        ignore_case: bool,
+        content: Content,
+    ) -> Result<Lookup, String> {
         let read = || match ListName::parse(name) {
             ListName::Virtual(_) => Ok(Vec::new()),
             ListName::Optional(path) => Ok(self.read_file(path).unwrap_or_default()),
@@ -103,7 +110,6 @@ pub trait Names {
         let lists = self.lists();
         let mut lists = lists.borrow_mut();
         let list = lists.file(ListName::parse(name).reference(), usage, self.line(), read)?;
-        let (method, ignore_case, content) = wanted;
         lists.lookup(list, method, ignore_case, content).map_err(|(at, why)| {
             let line = lists.line(list, at);
             format!("{why} at line {line} of file '{name}'")
@@ -118,7 +124,7 @@ pub trait Names {
     /// Records the name of a variable that the configuration sets or reads.
     fn declare(&self, _: &Variable) {}
 
-    /// Requests details of TLS handshakes that are recorded only on request: bits of [`tls::details::Wanted`].
+    /// Requests details of TLS handshakes that are recorded only on request: bits of [`tls::details::DetailSet`].
     fn want_of_handshakes(&self, _bits: u8) {}
 
     /// Whether the line is in a `defaults` section.
@@ -168,7 +174,7 @@ pub struct Expression {
     text: Box<str>,
     fetch: RowRef<Fetch>,
     eval: SampleOf,
-    each: Option<Each>,
+    each: Option<SampleVisitor>,
     arguments: Arguments,
     steps: Box<[ConverterCall]>,
     output: Type,
@@ -235,7 +241,7 @@ fn read_steps(
 ) -> Result<(Box<[ConverterCall]>, Type, usize), ExpressionError> {
     let (mut at, mut output, mut steps) = (start, input, Vec::new());
     loop {
-        let (found, end) = words::call(text, at).map_err(|broken| broken_converter(&broken))?;
+        let (found, end) = syntax::call(text, at).map_err(|broken| broken_converter(&broken))?;
         // HAProxy skips empty items between commas.
         if !found.name.is_empty() || found.arguments.is_some() {
             let step = step(&found, output, place, names).map_err(|fault| ExpressionError {
@@ -285,7 +291,7 @@ impl Expression {
     /// # Errors
     /// The expression is invalid.
     pub fn parse(text: &str, place: EvalPlace, names: &dyn Names) -> Result<(Self, usize), ExpressionError> {
-        let (found, mut at) = words::call(text, 0).map_err(|broken| broken_fetch(&broken, names.vocabulary()))?;
+        let (found, mut at) = syntax::call(text, 0).map_err(|broken| broken_fetch(&broken, names.vocabulary()))?;
         let fetch = find_fetch(&found, names.vocabulary())?;
         if let Some(why) = fetch::valueless_reason(&found.name) {
             names.note_valueless(&found.name, why);
@@ -361,7 +367,12 @@ impl Expression {
         }
     }
 
-    fn each_of<'a>(&'a self, each: Each, context: &Context<'a>, take: &mut dyn FnMut(Value<'a>) -> bool) -> bool {
+    fn each_of<'a>(
+        &'a self,
+        each: SampleVisitor,
+        context: &Context<'a>,
+        take: &mut dyn FnMut(Value<'a>) -> bool,
+    ) -> bool {
         each(context, &self.arguments, &mut |value| self.convert(context, value).is_some_and(&mut *take))
     }
 
@@ -376,8 +387,8 @@ fn error(message: String, at: Range<usize>) -> ExpressionError {
 }
 
 /// Returns the error of a fetch with unreadable arguments; that of an unknown name precedes it.
-fn broken_fetch(broken: &Broken, vocabulary: &Vocabulary) -> ExpressionError {
-    let Broken { name, message, at } = broken;
+fn broken_fetch(broken: &SyntaxError, vocabulary: &Vocabulary) -> ExpressionError {
+    let SyntaxError { name, message, at } = broken;
     let call = Call { name: name.clone(), arguments: None, tails: Vec::new(), at: 0 };
     if let Err(unknown) = find_fetch(&call, vocabulary) {
         return unknown;
@@ -385,8 +396,8 @@ fn broken_fetch(broken: &Broken, vocabulary: &Vocabulary) -> ExpressionError {
     error(format!("fetch method '{name}' : {message}"), 0..*at)
 }
 
-fn broken_converter(broken: &Broken) -> ExpressionError {
-    let Broken { name, message, at } = broken;
+fn broken_converter(broken: &SyntaxError) -> ExpressionError {
+    let SyntaxError { name, message, at } = broken;
     ExpressionError { part: Part::Converter, ..error(format!("converter '{name}' : {message}"), *at..*at) }
 }
 

@@ -19,7 +19,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::LazyLock;
 use std::time::Duration;
 use wire::http::Head;
-use wire::proxy_protocol::{Decoded, Header};
+use wire::proxy_protocol::{Header, ParsedHeader};
 
 /// The names of a configuration with one frontend `fe` and one backend `be` that has the server `srv`.
 pub(crate) struct FewNames;
@@ -102,7 +102,7 @@ fn header() -> Option<Header> {
     bytes.extend([0x21, 0x11, 0, 25, 192, 0, 2, 1, 203, 0, 113, 9, 3, 232, 0, 80, 2, 0, 3]);
     bytes.extend(b"a.b\x05\x00\x04id-1");
     match wire::proxy_protocol::decode(&bytes, 16_384) {
-        Ok(Decoded::Complete { header, .. }) => Some(header),
+        Ok(ParsedHeader::Complete { header, .. }) => Some(header),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 //! is defined below the line: so no ACL can refer to itself.
 
 use super::Fetch;
-use crate::condition::Named;
+use crate::condition::AclReference;
 use crate::sample::{Context, Places, Type, Value};
 use crate::{Arguments, Checking, Kind, Signature};
 
@@ -22,12 +22,12 @@ fn check(arguments: &mut Arguments, checking: &Checking<'_>) -> Result<(), Strin
         .filter(|index| *index == 0 || arguments.has(*index))
         .collect::<Vec<_>>()
         .into_iter()
-        .try_for_each(|index| Named::resolve(arguments, index, true, checking))
+        .try_for_each(|index| AclReference::resolve(arguments, index, true, checking))
 }
 
 fn evaluate<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     let mut all = true;
-    for named in (0..12).map_while(|index| arguments.made::<Named>(index)) {
+    for named in (0..12).map_while(|index| arguments.made::<AclReference>(index)) {
         all &= named.holds(context)?;
     }
     Some(Value::Bool(all))

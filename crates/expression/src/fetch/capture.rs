@@ -2,7 +2,7 @@
 
 use super::Fetch;
 use super::request::path_and_query;
-use crate::capture::Kept;
+use crate::capture::CapturedText;
 use crate::sample::{Context, Places, Type, Value};
 use crate::{Arguments, Checking, Kind, Signature};
 
@@ -73,7 +73,7 @@ fn slot<'a>(context: &Context<'a>, arguments: &'a Arguments, of_request: bool) -
     let index = usize::try_from(arguments.int(0)?).ok()?;
     let captures = context.captures?.borrow();
     let slots = if of_request { &captures.request } else { &captures.response };
-    let text = slots.get(index).and_then(Kept::get)?;
+    let text = slots.get(index).and_then(CapturedText::get)?;
     context.copy(text).map(Value::Str)
 }
 

@@ -5,7 +5,7 @@ use super::Fetch;
 use super::header::NameList;
 use super::side::{EITHER, REQUEST, RESPONSE, head};
 use crate::fields::{each_field, each_value};
-use crate::sample::written::number;
+use crate::sample::parse::number;
 use crate::sample::{Context, Direction, Places, Type, Value};
 use crate::{Arguments, Kind, Signature};
 
@@ -15,11 +15,11 @@ const COUNT: &str = "Number of cookies of that name.";
 const NUMBER: &str = "Value of a cookie, as an integer.";
 const NAMES: &str = "Names of all cookies, separated by a comma or by the given character.";
 
-const fn value_row(name: &'static str, places: Places, sample: super::SampleOf, each: super::Each) -> Fetch {
+const fn value_row(name: &'static str, places: Places, sample: super::SampleOf, each: super::SampleVisitor) -> Fetch {
     Fetch::new(name, NAME, Type::Str, places, COOKIE, sample).each(each)
 }
 
-const fn number_row(name: &'static str, places: Places, sample: super::SampleOf, each: super::Each) -> Fetch {
+const fn number_row(name: &'static str, places: Places, sample: super::SampleOf, each: super::SampleVisitor) -> Fetch {
     Fetch::new(name, NAME, Type::Int, places, NUMBER, sample).each(each)
 }
 

@@ -2,7 +2,7 @@
 //! data. Must never parse a token's data as further tokens.
 
 use super::Fetch;
-use crate::sample::{Awaited, Context, Places, Type, Value};
+use crate::sample::{Context, MissingInput, Places, Type, Value};
 use crate::{Arguments, Checking, Kind, Signature};
 
 const TOKEN: Signature = Signature::new(1, &[Kind::Str, Kind::Int]);
@@ -52,10 +52,10 @@ fn find<'a>(context: &Context<'a>, arguments: &Arguments) -> Option<(usize, &'a 
             }
         }
         let length = if BARE.iter().any(|bare| *bare == name) { 0 } else { number };
-        let Some(next) = behind.get(length..) else { return context.missing(Awaited::Bytes) };
+        let Some(next) = behind.get(length..) else { return context.missing(MissingInput::Bytes) };
         rest = next;
     }
-    context.missing(Awaited::Bytes)
+    context.missing(MissingInput::Bytes)
 }
 
 fn hexadecimal(digits: &[u8]) -> Option<usize> {
@@ -73,7 +73,7 @@ fn body<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>
     }
     match behind.get(..length) {
         Some(body) => Some(Value::Bin(body)),
-        None => context.missing(Awaited::Bytes),
+        None => context.missing(MissingInput::Bytes),
     }
 }
 

@@ -4,7 +4,7 @@
 use super::Fetch;
 use super::side::{EITHER, REQUEST, RESPONSE, head};
 use crate::fields::{each_field, each_value, occurrence};
-use crate::sample::written::{address, number};
+use crate::sample::parse::{address, number};
 use crate::sample::{Context, Places, Text, Type, Value};
 use crate::{Argument, Arguments, Checking, Kind, Signature};
 
@@ -18,7 +18,7 @@ const fn value_row(
     places: Places,
     doc: &'static str,
     sample: super::SampleOf,
-    each: super::Each,
+    each: super::SampleVisitor,
 ) -> Fetch {
     Fetch::new(name, FIELD, output, places, doc, sample).each(each).checked(check_field)
 }

@@ -2,8 +2,8 @@
 
 use super::{Fetch, SampleOf, plain};
 use crate::Arguments;
-use crate::sample::{Awaited, Context, Places, Type, Value};
-use wire::client_hello::{ClientHello, Found, Hello, Message, extension, message, sslv2};
+use crate::sample::{Context, MissingInput, Places, Type, Value};
+use wire::client_hello::{ClientHello, Hello, Message, Recognition, extension, message, sslv2};
 
 const REQUEST: Places = Places::REQUEST;
 
@@ -66,7 +66,7 @@ const fn wide(name: &'static str, doc: &'static str, eval: SampleOf) -> Fetch {
 /// The first message; one that spans several records is copied to the arena.
 fn first<'a>(context: &Context<'a>) -> Option<Hello<'a>> {
     match message(context.bytes.data) {
-        Found::Whole(found) if context.request.is_none() => match found {
+        Recognition::Whole(found) if context.request.is_none() => match found {
             Message::Contiguous(message) => Hello::of(message),
             Message::Fragmented(fragments) => {
                 let mut message = context.text(fragments.length());
@@ -74,7 +74,7 @@ fn first<'a>(context: &Context<'a>) -> Option<Hello<'a>> {
                 Hello::of(message.finish()?)
             }
         },
-        Found::Part => context.missing(Awaited::Bytes),
+        Recognition::Part => context.missing(MissingInput::Bytes),
         _ => None,
     }
 }
@@ -90,11 +90,11 @@ fn hello_type<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> 
 fn version<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
     let data = context.bytes.data;
     let (major, minor) = match sslv2(data) {
-        Found::Whole(version) if context.request.is_none() => version,
-        Found::Part if !data.is_empty() => return context.missing(Awaited::Bytes),
+        Recognition::Whole(version) if context.request.is_none() => version,
+        Recognition::Part if !data.is_empty() => return context.missing(MissingInput::Bytes),
         _ => match wire::client_hello::version(data) {
-            Found::Whole(version) if context.request.is_none() => version,
-            Found::Part => return context.missing(Awaited::Bytes),
+            Recognition::Whole(version) if context.request.is_none() => version,
+            Recognition::Part => return context.missing(MissingInput::Bytes),
             _ => return None,
         },
     };

@@ -45,13 +45,13 @@ use std::sync::Arc;
 pub type SampleOf = for<'a> fn(&Context<'a>, &'a Arguments) -> Option<Value<'a>>;
 
 /// Calls the function with every sample until it returns true, and returns whether it did.
-pub type Each = for<'a> fn(&Context<'a>, &'a Arguments, &mut dyn FnMut(Value<'a>) -> bool) -> bool;
+pub type SampleVisitor = for<'a> fn(&Context<'a>, &'a Arguments, &mut dyn FnMut(Value<'a>) -> bool) -> bool;
 
 /// The function of a registered fetch.
 type OwnSample = dyn for<'a> Fn(&Context<'a>, &'a Arguments) -> Option<Value<'a>> + Send + Sync;
 
 /// Owns the function of a registered fetch.
-struct Own(Box<OwnSample>);
+struct RegisteredFetch(Box<OwnSample>);
 
 /// One fetch.
 #[derive(Clone)]
@@ -68,7 +68,7 @@ pub struct Fetch {
     /// Fetches a single sample.
     pub eval: SampleOf,
     /// Fetches all samples, if there may be several.
-    pub each: Option<Each>,
+    pub each: Option<SampleVisitor>,
     /// Checks and compiles its arguments.
     pub check: Option<Check>,
     /// HAProxy's name of the data that it needs, if its places do not determine it.
@@ -78,12 +78,12 @@ pub struct Fetch {
     /// It queries the kernel's state of a connection, which is closed when a log line is written.
     pub asks_kernel: bool,
     /// The function of a registered fetch: `eval` finds it after the arguments.
-    own: Option<Arc<Own>>,
+    own: Option<Arc<RegisteredFetch>>,
 }
 
 /// Calls the function of a registered fetch.
 fn call_own<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
-    (arguments.function::<Own>()?.0)(context, arguments)
+    (arguments.function::<RegisteredFetch>()?.0)(context, arguments)
 }
 
 impl Fetch {
@@ -122,7 +122,7 @@ impl Fetch {
         sample: impl for<'a> Fn(&Context<'a>, &'a Arguments) -> Option<Value<'a>> + Send + Sync + 'static,
     ) -> Self {
         let row = Self::new("", signature, output, places, "", call_own);
-        Self { name: Cow::Owned(name.into()), own: Some(Arc::new(Own(Box::new(sample)))), ..row }
+        Self { name: Cow::Owned(name.into()), own: Some(Arc::new(RegisteredFetch(Box::new(sample)))), ..row }
     }
 
     /// The function that `eval` finds after the arguments.
@@ -131,7 +131,7 @@ impl Fetch {
     }
 
     /// Adds a function that fetches several samples.
-    pub const fn each(mut self, each: Each) -> Self {
+    pub const fn each(mut self, each: SampleVisitor) -> Self {
         self.each = Some(each);
         self
     }

@@ -4,7 +4,7 @@
 use super::Fetch;
 use super::body::payload;
 use super::side::{REQUEST, head};
-use crate::sample::written::number;
+use crate::sample::parse::number;
 use crate::sample::{Context, Places, Type, Value};
 use crate::{Arguments, Kind, Signature};
 
@@ -25,7 +25,7 @@ pub const TABLE: &[Fetch] = &[
 ];
 
 /// The requested parameter.
-struct Wanted<'a> {
+struct ParameterQuery<'a> {
     /// The name; `None`: any.
     name: Option<&'a [u8]>,
     /// The delimiter before and between parameters, besides `&` and `;`.
@@ -33,7 +33,7 @@ struct Wanted<'a> {
     ignore_case: bool,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> ParameterQuery<'a> {
     fn in_url(arguments: &'a Arguments) -> Self {
         let delimiter = arguments.text(1).and_then(<[u8]>::first).copied().unwrap_or(b'?');
         Self { name: name(arguments), delimiter, ignore_case: ignores_case(arguments, 2) }
@@ -71,7 +71,7 @@ fn ignores_case(arguments: &Arguments, index: usize) -> bool {
 /// Passes the values of the matching parameters in the URL, which start after its first question mark or delimiter.
 fn each_of_url<'a>(context: &Context<'a>, arguments: &'a Arguments, take: &mut dyn FnMut(&'a [u8]) -> bool) -> bool {
     let Some(head) = head::<REQUEST>(context) else { return false };
-    let (target, wanted) = (head.target(), Wanted::in_url(arguments));
+    let (target, wanted) = (head.target(), ParameterQuery::in_url(arguments));
     let Some(start) = memchr::memchr2(b'?', wanted.delimiter, target) else { return false };
     wanted.each(&target[start + 1..], take)
 }
@@ -116,7 +116,7 @@ fn in_body<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<
 
 fn each_in_body<'a>(context: &Context<'a>, arguments: &'a Arguments, take: &mut dyn FnMut(Value<'a>) -> bool) -> bool {
     let Some(body) = payload::<REQUEST>(context) else { return false };
-    Wanted::in_body(arguments).each(body, &mut |value| take(Value::Bin(value)))
+    ParameterQuery::in_body(arguments).each(body, &mut |value| take(Value::Bin(value)))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! beyond the received bytes.
 
 use super::{Fetch, plain};
-use crate::sample::{Awaited, Context, Direction, Places, Type, Value};
+use crate::sample::{Context, Direction, MissingInput, Places, Type, Value};
 use crate::{Argument, Arguments, Checking, Kind, Signature};
 use wire::http::Head;
 use wire::rdp;
@@ -49,7 +49,7 @@ const fn list(name: &'static str, places: Places, doc: &'static str) -> Fetch {
 
 /// Records that more bytes may change the sample.
 fn may_change(context: &Context<'_>) {
-    context.missing::<()>(Awaited::Body);
+    context.missing::<()>(MissingInput::Body);
 }
 
 fn length<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
@@ -94,7 +94,8 @@ fn payload<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<
         may_change(context);
         return data.get(offset..).filter(|rest| !rest.is_empty()).map(Value::Bin);
     }
-    data.get(offset..offset + length).map_or_else(|| context.missing(Awaited::Bytes), |found| Some(Value::Bin(found)))
+    data.get(offset..offset + length)
+        .map_or_else(|| context.missing(MissingInput::Bytes), |found| Some(Value::Bin(found)))
 }
 
 /// Computes the start of the block: from the start of the bytes, or relative to the end of its length.
@@ -135,10 +136,10 @@ fn payload_lv<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Val
     if offset.saturating_add(bytes) > context.limit {
         return None;
     }
-    let Some(length) = data.get(offset..offset + bytes) else { return context.missing(Awaited::Bytes) };
+    let Some(length) = data.get(offset..offset + bytes) else { return context.missing(MissingInput::Bytes) };
     let length = length.iter().fold(0_usize, |length, byte| (length << 8) | usize::from(*byte));
     let end = start.checked_add(length).filter(|end| length > 0 && *end <= context.limit)?;
-    data.get(start..end).map_or_else(|| context.missing(Awaited::Bytes), |found| Some(Value::Bin(found)))
+    data.get(start..end).map_or_else(|| context.missing(MissingInput::Bytes), |found| Some(Value::Bin(found)))
 }
 
 pub(super) fn proto_http<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
@@ -159,7 +160,7 @@ fn rdp_cookie<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Val
     let data = context.bytes.data;
     match rdp::cookie(data, arguments.text(0).unwrap_or_default()) {
         Some(value) => Some(Value::Str(value)),
-        None if rdp::is_incomplete(data) => context.missing(Awaited::Bytes),
+        None if rdp::is_incomplete(data) => context.missing(MissingInput::Bytes),
         None => None,
     }
 }
@@ -168,13 +169,13 @@ fn rdp_cookie_count<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Opti
     let data = context.bytes.data;
     let found = rdp::cookie(data, arguments.text(0).unwrap_or_default()).is_some();
     if !found && !is_understood(context) && (data.len() < ENOUGH || rdp::is_incomplete(data)) {
-        return context.missing(Awaited::Bytes);
+        return context.missing(MissingInput::Bytes);
     }
     Some(Value::Int(found.into()))
 }
 
 fn wait_end<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
-    if context.bytes.complete { Some(Value::Bool(true)) } else { context.missing(Awaited::End) }
+    if context.bytes.complete { Some(Value::Bool(true)) } else { context.missing(MissingInput::End) }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use super::Fetch;
 use super::side::{REQUEST, head};
-use crate::sample::written::{ipv4, number};
+use crate::sample::parse::{ipv4, number};
 use crate::sample::{Context, Places, Type, Value};
 use crate::{Arguments, Checking, Kind, Signature};
 use base::hash::{avalanche, sdbm};

@@ -1,7 +1,7 @@
 //! Selects the message that a fetch reads: the same functions serve requests and responses. Must never depend on the
 //! sample.
 
-use crate::sample::{Awaited, Context, Direction};
+use crate::sample::{Context, Direction, MissingInput};
 use wire::http::Head;
 
 /// The request.
@@ -18,6 +18,6 @@ pub fn head<'a, const SIDE: u8>(context: &Context<'a>) -> Option<&'a Head> {
         REQUEST if context.direction == Direction::Response => None,
         REQUEST => context.request_head(),
         EITHER if context.direction == Direction::Request => context.request_head(),
-        _ => context.response.or_else(|| context.missing(Awaited::Response)),
+        _ => context.response.or_else(|| context.missing(MissingInput::Response)),
     }
 }

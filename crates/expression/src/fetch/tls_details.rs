@@ -7,7 +7,7 @@ use crate::sample::{Context, Places, Type, Value};
 use crate::{Arguments, Checking};
 use md5::{Digest, Md5};
 use tls::HandshakeInfo;
-use tls::details::{Secret, Wanted};
+use tls::details::{DetailSet, Secret};
 use tls::fingerprint;
 
 const CLIENT: Places = Places::CLIENT_LAYER5;
@@ -74,10 +74,10 @@ pub const FINGERPRINTS: &[Fetch] = &[
     }),
     plain("ssl_fc_ja3", Type::Str, CLIENT, "JA3 fingerprint of the client's hello. Weir's own.", |c, _| {
         ja3(c, fc(c)?.details.as_ref()?.ja3.as_deref()?)
-    }).checked(|_, checking| want(checking, Wanted::JA3)),
+    }).checked(|_, checking| want(checking, DetailSet::JA3)),
     plain("ssl_fc_ja4", Type::Str, CLIENT, "JA4 fingerprint of the client's hello. Weir's own.", |c, _| {
         c.copy(fc(c)?.details.as_ref()?.ja4.as_ref()?.as_bytes()).map(Value::Str)
-    }).checked(|_, checking| want(checking, Wanted::JA4)),
+    }).checked(|_, checking| want(checking, DetailSet::JA4)),
 ];
 
 fn want(checking: &Checking<'_>, bits: u8) -> Result<(), String> {
@@ -86,7 +86,7 @@ fn want(checking: &Checking<'_>, bits: u8) -> Result<(), String> {
 }
 
 fn details(_: &mut Arguments, checking: &Checking<'_>) -> Result<(), String> {
-    want(checking, Wanted::DETAILS)
+    want(checking, DetailSet::DETAILS)
 }
 
 fn fc<'a>(context: &Context<'a>) -> Option<&'a HandshakeInfo> {

@@ -39,22 +39,23 @@ fn capture<'a>(context: &Context<'a>) -> Option<&'a Capture> {
 }
 
 /// Returns a list as captured, or without reserved values.
-fn kept(context: &Context<'_>, arguments: &Arguments, list: List) -> Option<Vec<u8>> {
+fn captured_list(context: &Context<'_>, arguments: &Arguments, list: List) -> Option<Vec<u8>> {
     let bytes = capture(context)?.list(list);
     Some(if arguments.int(0).unwrap_or(0) == 0 { bytes.to_vec() } else { without_grease(bytes) })
 }
 
 fn list<'a>(context: &Context<'a>, arguments: &Arguments, list: List) -> Option<Value<'a>> {
-    context.copy(&kept(context, arguments, list)?).map(Value::Bin)
+    context.copy(&captured_list(context, arguments, list)?).map(Value::Bin)
 }
 
 fn hex<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
-    let text: String = kept(context, arguments, List::Ciphers)?.iter().map(|byte| format!("{byte:02X}")).collect();
+    let text: String =
+        captured_list(context, arguments, List::Ciphers)?.iter().map(|byte| format!("{byte:02X}")).collect();
     context.copy(text.as_bytes()).map(Value::Str)
 }
 
 fn names<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
-    let bytes = kept(context, arguments, List::Ciphers)?;
+    let bytes = captured_list(context, arguments, List::Ciphers)?;
     let numbers = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
     let names =
         numbers.map(|number| suites::name(number).map_or_else(|| format!("UNKNOWN({number:04x})"), str::to_owned));

@@ -6,13 +6,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Keys by the path of their file.
-type Loaded = HashMap<Box<[u8]>, Arc<PublicKey>>;
+type KeysByPath = HashMap<Box<[u8]>, Arc<PublicKey>>;
 
 /// The loaded public keys and certificates.
 #[derive(Debug, Clone, Default)]
 pub struct Keys {
-    public: Loaded,
-    certificates: Loaded,
+    public: KeysByPath,
+    certificates: KeysByPath,
     /// Those certificates, in DER.
     files: HashMap<Box<[u8]>, Arc<[u8]>>,
     tokens: Arc<TokenCertificates>,
@@ -21,7 +21,7 @@ pub struct Keys {
 impl PartialEq for Keys {
     /// Equal paths do not make keys equal: the file may have changed between two loads.
     fn eq(&self, other: &Self) -> bool {
-        let same = |one: &Loaded, other: &Loaded| {
+        let same = |one: &KeysByPath, other: &KeysByPath| {
             let mut known = one.iter();
             one.len() == other.len()
                 && known.all(|(path, key)| other.get(path).is_some_and(|own| Arc::ptr_eq(own, key)))
@@ -97,7 +97,7 @@ impl Keys {
 }
 
 fn load(
-    known: &mut Loaded,
+    known: &mut KeysByPath,
     path: &[u8],
     read: impl FnOnce() -> Result<Vec<u8>, String>,
     parse: fn(&[u8]) -> Result<PublicKey, KeyError>,

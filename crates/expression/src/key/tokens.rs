@@ -20,9 +20,9 @@ pub struct TokenCertificate {
 
 /// Certificates by name; those allowed for tokens (`jwt on`) have keys.
 #[derive(Debug, Default)]
-pub struct TokenCertificates(RwLock<Known>);
+pub struct TokenCertificates(RwLock<CacheEntries>);
 
-type Known = BTreeMap<Box<[u8]>, Entry>;
+type CacheEntries = BTreeMap<Box<[u8]>, Entry>;
 
 /// A certificate that is there.
 #[derive(Debug, Default)]
@@ -52,11 +52,11 @@ impl TokenCertificate {
 }
 
 impl TokenCertificates {
-    fn read(&self) -> RwLockReadGuard<'_, Known> {
+    fn read(&self) -> RwLockReadGuard<'_, CacheEntries> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Known> {
+    fn write(&self) -> RwLockWriteGuard<'_, CacheEntries> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 

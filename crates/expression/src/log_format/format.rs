@@ -38,7 +38,7 @@ enum Shape {
 type Items = Arc<[Item]>;
 
 /// The parts of a predefined format, compiled once.
-fn known(text: &str) -> Items {
+fn predefined_items(text: &str) -> Items {
     static KNOWN: Mutex<Vec<(Box<str>, Items)>> = Mutex::new(Vec::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, items)) = known.iter().find(|(own, _)| **own == *text) {
@@ -168,16 +168,16 @@ impl LogFormat {
         let name = if mode == Mode::Http { "HTTP" } else { "TCP" };
         let shape = match format {
             LogFormatSpec::Default | LogFormatSpec::Custom(_) => Shape::Connect {
-                inet: known(&format!("Connect from %ci:%cp to %fi:%fp (%f/{name})")),
-                unix: known(&format!("Connect to %ci:%cp (%f/{name})")),
+                inet: predefined_items(&format!("Connect from %ci:%cp to %fi:%fp (%f/{name})")),
+                unix: predefined_items(&format!("Connect to %ci:%cp (%f/{name})")),
             },
-            LogFormatSpec::Tcp => Shape::One(known(Self::TCP)),
-            LogFormatSpec::TcpClf => Shape::One(known(Self::TCP_CLF)),
-            LogFormatSpec::Http | LogFormatSpec::Https if mode == Mode::Tcp => Shape::One(known(Self::TCP)),
-            LogFormatSpec::HttpClf if mode == Mode::Tcp => Shape::One(known(Self::TCP_CLF)),
-            LogFormatSpec::Http => Shape::One(known(Self::HTTP)),
-            LogFormatSpec::HttpClf => Shape::One(known(Self::HTTP_CLF)),
-            LogFormatSpec::Https => Shape::One(known(Self::HTTPS_PLAIN)),
+            LogFormatSpec::Tcp => Shape::One(predefined_items(Self::TCP)),
+            LogFormatSpec::TcpClf => Shape::One(predefined_items(Self::TCP_CLF)),
+            LogFormatSpec::Http | LogFormatSpec::Https if mode == Mode::Tcp => Shape::One(predefined_items(Self::TCP)),
+            LogFormatSpec::HttpClf if mode == Mode::Tcp => Shape::One(predefined_items(Self::TCP_CLF)),
+            LogFormatSpec::Http => Shape::One(predefined_items(Self::HTTP)),
+            LogFormatSpec::HttpClf => Shape::One(predefined_items(Self::HTTP_CLF)),
+            LogFormatSpec::Https => Shape::One(predefined_items(Self::HTTPS_PLAIN)),
         };
         Self::shaped(shape, Purpose::Log, Flags::NONE)
     }

@@ -65,7 +65,7 @@ impl<'a> RequestLine<'a> {
 }
 
 /// Prints a part of the request line.
-fn part(record: &Record<'_>, out: &mut Printer<'_>, select: impl for<'b> FnOnce(RequestLine<'b>) -> &'b [u8]) {
+fn print_part(record: &Record<'_>, out: &mut Printer<'_>, select: impl for<'b> FnOnce(RequestLine<'b>) -> &'b [u8]) {
     let text = RequestLine::of(record).map_or(BAD_REQUEST, select);
     out.text(|out| out.put(text, Classes::REQUEST));
 }
@@ -121,19 +121,19 @@ pub const TABLE: &[Alias] = &[
     row("CS", String, Http, "captured cookie of the response, \"name=value\"", |record, out| {
         out.name(record.response_cookie);
     }),
-    row("HM", String, Http, "method", |record, out| part(record, out, |line| line.method)),
+    row("HM", String, Http, "method", |record, out| print_part(record, out, |line| line.method)),
     row("HP", String, Http, "request URI without its query string", |record, out| {
-        part(record, out, |line| line.without_query());
+        print_part(record, out, |line| line.without_query());
     }),
     row("HPO", String, Http, "path alone, without host and query string", |record, out| {
-        part(record, out, |line| line.path());
+        print_part(record, out, |line| line.path());
     }),
     row("HQ", String, Http, "query string with its \"?\"", |record, out| {
-        part(record, out, |line| line.query());
+        print_part(record, out, |line| line.query());
     }),
-    row("HU", String, Http, "request URI", |record, out| part(record, out, |line| line.uri())),
+    row("HU", String, Http, "request URI", |record, out| print_part(record, out, |line| line.uri())),
     row("HV", String, Http, "version, \"HTTP/1.1\"", |record, out| {
-        part(record, out, |line| line.version());
+        print_part(record, out, |line| line.version());
     }),
     row("hr", String, Restriction::None, "captured request header fields, \"{first|second}\"", |record, out| {
         braced(record.request_captures, out);

@@ -79,7 +79,7 @@ impl Affixes {
 
     /// The same for patterns of several lengths.
     fn find_among(&self, text: &[u8], texts: &impl Texts, alive: Alive<'_>) -> Option<(PatternIndex, usize)> {
-        let seen = if self.lengths.len() > FEW { self.marks.see(self.side, &self.texts, text) } else { Seen::ALL };
+        let seen = if self.lengths.len() > FEW { self.marks.see(self.side, &self.texts, text) } else { MarkSet::ALL };
         let longest = self.lengths.partition_point(|length| *length > text.len());
         let fitting = self.lengths[longest..].iter().filter(|length| seen.may_have(**length));
         let mut found =
@@ -129,11 +129,11 @@ impl Marks {
         }
     }
 
-    fn see(&self, side: Side, whole: &Whole, text: &[u8]) -> Seen {
+    fn see(&self, side: Side, whole: &Whole, text: &[u8]) -> MarkSet {
         if self.0.is_empty() {
-            return Seen::ALL;
+            return MarkSet::ALL;
         }
-        let mut seen = Seen([0; LEVELS]);
+        let mut seen = MarkSet([0; LEVELS]);
         for (level, bits) in seen.0.iter_mut().enumerate() {
             let length = SHORTEST << level;
             if length >= text.len() {
@@ -149,9 +149,9 @@ impl Marks {
 }
 
 /// The marks found for a text.
-struct Seen([u32; LEVELS]);
+struct MarkSet([u32; LEVELS]);
 
-impl Seen {
+impl MarkSet {
     /// No information: every length is possible.
     const ALL: Self = Self([u32::MAX; LEVELS]);
 

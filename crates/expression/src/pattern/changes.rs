@@ -1,7 +1,7 @@
 //! Pattern lists that change at run time: removals and additions, relative to the initial entries. Readers take no lock
 //! while a list has never been changed. Must never read a file.
 
-use super::{Entries, Found, Key, List, Lists, Lookup, PatternIndex, PatternSet, Regex, Steps, Texts, View};
+use super::{Entries, Key, List, Lists, Lookup, MatchedEntry, PatternIndex, PatternSet, Regex, Steps, Texts, View};
 use crate::sample::{Exhausted, Value};
 use base::AppendOnlyVec;
 use base::append_only_vec::Full;
@@ -22,7 +22,7 @@ impl ListStates {
     /// Creates the states for a program that replaces another one with the given lists. The list of a file with the
     /// same contents and the same lookups shares its changed state with the old program; all others start with their
     /// initial entries.
-    pub fn following(lists: &Lists, (before, states): (&Lists, &Self), key: Key) -> Self {
+    pub fn following(lists: &Lists, before: &Lists, states: &Self, key: Key) -> Self {
         let state = |(at, list): (usize, &List)| {
             let known = Some(&list.name).filter(|name| !name.is_empty()).and_then(|name| before.find(name));
             let same = known.filter(|known| before.all.get(*known) == Some(list)).and_then(|known| states.0.get(known));
@@ -150,7 +150,7 @@ pub enum ChangeError {
 
 /// Selects entries.
 #[derive(Debug, Clone, Copy)]
-pub enum Which<'a> {
+pub enum EntrySelector<'a> {
     /// Entries with that key.
     Key(&'a [u8]),
     /// The entry with that reference in `show map`.
@@ -245,16 +245,16 @@ impl Layer {
         self.slots.0.get(at as usize).is_some_and(|slot| slot.alive)
     }
 
-    fn places(&self, which: Which<'_>) -> Vec<PatternIndex> {
+    fn places(&self, which: EntrySelector<'_>) -> Vec<PatternIndex> {
         let found = match which {
-            Which::Key(key) => self.sets.first().map(|set| set.like(key, self.slots.0.len(), &self.slots)),
-            Which::Reference(wanted) => {
+            EntrySelector::Key(key) => self.sets.first().map(|set| set.like(key, self.slots.0.len(), &self.slots)),
+            EntrySelector::Reference(wanted) => {
                 self.slots.0.binary_search_by_key(&wanted, |slot| slot.reference).ok().map(|at| vec![at as u32])
             }
         };
         let means = |at: &PatternIndex| match which {
-            Which::Key(key) => self.slots.key(*at) == key,
-            Which::Reference(_) => true,
+            EntrySelector::Key(key) => self.slots.key(*at) == key,
+            EntrySelector::Reference(_) => true,
         };
         let mut found = found.unwrap_or_default();
         found.retain(|at| self.alive(*at) && means(at));
@@ -289,7 +289,7 @@ impl Change {
     ///
     /// # Errors
     /// A regular expression exhausts its steps.
-    pub fn find<'s>(&'s self, lookup: &'s Lookup, value: Value<'_>) -> Result<Option<Found<'s>>, Exhausted> {
+    pub fn find<'s>(&'s self, lookup: &'s Lookup, value: Value<'_>) -> Result<Option<MatchedEntry<'s>>, Exhausted> {
         self.find_within(lookup, value, &Steps::for_text(value.size()))
     }
 
@@ -302,7 +302,7 @@ impl Change {
         lookup: &'s Lookup,
         value: Value<'_>,
         steps: &Steps,
-    ) -> Result<Option<Found<'s>>, Exhausted> {
+    ) -> Result<Option<MatchedEntry<'s>>, Exhausted> {
         let base = &lookup.base;
         let alive = |at| !self.dead.contains(&at);
         let old = if self.base { base.set.find_within(value, &*self.entries, &alive, steps)? } else { None };
@@ -320,7 +320,7 @@ impl Change {
             (_, Some(new)) => {
                 let slot = self.layer.slots.0.get(new.at as usize);
                 // Methods without patterns return index 0, even without entries.
-                Some(slot.map_or(Found { at: None, added: None, key: &[], value: &[] }, |slot| Found {
+                Some(slot.map_or(MatchedEntry { at: None, added: None, key: &[], value: &[] }, |slot| MatchedEntry {
                     at: None,
                     added: Some(new.at),
                     key: &slot.key,
@@ -336,9 +336,9 @@ impl Change {
         self.layer.sets.get(lookup.view)?.regex(added)
     }
 
-    fn base_entry(&self, at: PatternIndex) -> Found<'_> {
+    fn base_entry(&self, at: PatternIndex) -> MatchedEntry<'_> {
         let value = self.values.get(&at).map(|value| &**value).unwrap_or_else(|| self.entries.value(at));
-        Found { at: Some(at), added: None, key: self.entries.key(at), value }
+        MatchedEntry { at: Some(at), added: None, key: self.entries.key(at), value }
     }
 
     /// The number of entries of all versions.
@@ -388,30 +388,30 @@ impl Change {
 
     /// Returns the value of the first entry with exactly that key in the current version.
     pub fn value_of(&self, key: &[u8]) -> Option<&[u8]> {
-        if let Some(at) = self.base_places(Which::Key(key)).first() {
+        if let Some(at) = self.base_places(EntrySelector::Key(key)).first() {
             return Some(self.base_entry(*at).value);
         }
-        let places = self.layer.places(Which::Key(key));
+        let places = self.layer.places(EntrySelector::Key(key));
         places.first().and_then(|at| self.layer.slots.0.get(*at as usize)).map(|slot| &*slot.value)
     }
 
     /// Whether the current version has an entry with that key.
     pub fn has(&self, key: &[u8]) -> bool {
-        !self.base_places(Which::Key(key)).is_empty() || !self.layer.places(Which::Key(key)).is_empty()
+        !self.base_places(EntrySelector::Key(key)).is_empty() || !self.layer.places(EntrySelector::Key(key)).is_empty()
     }
 
-    fn base_places(&self, which: Which<'_>) -> Vec<PatternIndex> {
+    fn base_places(&self, which: EntrySelector<'_>) -> Vec<PatternIndex> {
         if !self.base {
             return Vec::new();
         }
         let mut found = match which {
-            Which::Key(key) => {
+            EntrySelector::Key(key) => {
                 let like = self.views.first().map(|view| view.set.like(key, self.entries.len(), &*self.entries));
                 let mut like = like.unwrap_or_default();
                 like.retain(|at| self.entries.key(*at) == key);
                 like
             }
-            Which::Reference(wanted) => {
+            EntrySelector::Reference(wanted) => {
                 let at = wanted.checked_sub(self.first + 1).filter(|at| *at < self.entries.len() as u64);
                 at.map(|at| at as PatternIndex).into_iter().collect()
             }
@@ -457,7 +457,7 @@ impl Change {
     ///
     /// # Errors
     /// The value is invalid, or there is no such entry.
-    pub fn set(&mut self, which: Which<'_>, value: &[u8]) -> Result<(), ChangeError> {
+    pub fn set(&mut self, which: EntrySelector<'_>, value: &[u8]) -> Result<(), ChangeError> {
         let (base, added) = (self.base_places(which), self.layer.places(which));
         if base.is_empty() && added.is_empty() {
             return Err(ChangeError::Missing);
@@ -474,7 +474,7 @@ impl Change {
     }
 
     /// Removes entries from the current version; returns whether there were any.
-    pub fn remove(&mut self, which: Which<'_>, fallen: &mut Vec<Layer>) -> bool {
+    pub fn remove(&mut self, which: EntrySelector<'_>, fallen: &mut Vec<Layer>) -> bool {
         let (base, added) = (self.base_places(which), self.layer.places(which));
         let found = !base.is_empty() || !added.is_empty();
         for at in base {

@@ -7,14 +7,21 @@ use super::lines;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Entries {
     text: Box<[u8]>,
-    spans: Vec<Span>,
+    spans: Vec<EntrySpans>,
 }
 
-/// Offsets and lengths of the parts of an entry.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// A part of a list's text.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Span {
-    key: (u32, u32),
-    value: (u32, u32),
+    start: u32,
+    length: u32,
+}
+
+/// The parts of an entry.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct EntrySpans {
+    key: Span,
+    value: Span,
 }
 
 impl Entries {
@@ -28,11 +35,11 @@ impl Entries {
         }
         let start = content.as_ptr() as usize;
         let place = |part: &[u8]| match part.len() {
-            0 => (0, 0),
-            length => ((part.as_ptr() as usize - start) as u32, length as u32),
+            0 => Span::default(),
+            length => Span { start: (part.as_ptr() as usize - start) as u32, length: length as u32 },
         };
-        let found = lines(&content, map).map(|line| Span { key: place(line.key), value: place(line.value) });
-        let mut spans: Vec<Span> = Vec::with_capacity(memchr::memchr_iter(b'\n', &content).count() + 1);
+        let found = lines(&content, map).map(|line| EntrySpans { key: place(line.key), value: place(line.value) });
+        let mut spans: Vec<EntrySpans> = Vec::with_capacity(memchr::memchr_iter(b'\n', &content).count() + 1);
         spans.extend(found);
         spans.shrink_to_fit();
         Ok(Self { text: content.into_boxed_slice(), spans })
@@ -42,7 +49,8 @@ impl Entries {
     pub fn of_words<'a>(words: impl Iterator<Item = &'a [u8]>) -> Self {
         let (mut text, mut spans) = (Vec::new(), Vec::new());
         for word in words {
-            spans.push(Span { key: (text.len() as u32, word.len() as u32), value: (0, 0) });
+            let key = Span { start: text.len() as u32, length: word.len() as u32 };
+            spans.push(EntrySpans { key, value: Span::default() });
             text.extend_from_slice(word);
         }
         Self { text: text.into_boxed_slice(), spans }
@@ -63,12 +71,12 @@ impl Entries {
 
     /// Returns the line of the file that contains an entry, from 1; for messages.
     pub fn line(&self, at: PatternIndex) -> usize {
-        let before = self.spans.get(at as usize).map_or(0, |span| span.key.0 as usize);
+        let before = self.spans.get(at as usize).map_or(0, |span| span.key.start as usize);
         memchr::memchr_iter(b'\n', &self.text[..before]).count() + 1
     }
 
-    fn part(&self, (start, length): (u32, u32)) -> &[u8] {
-        self.text.get(start as usize..(start + length) as usize).unwrap_or_default()
+    fn part(&self, span: Span) -> &[u8] {
+        self.text.get(span.start as usize..(span.start + span.length) as usize).unwrap_or_default()
     }
 }
 

@@ -24,9 +24,9 @@ pub type Alive<'a> = &'a dyn Fn(PatternIndex) -> bool;
 
 /// Equal patterns: a linked list from the first one through the later ones.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Same(FxHashMap<PatternIndex, PatternIndex>);
+struct EqualPatterns(FxHashMap<PatternIndex, PatternIndex>);
 
-impl Same {
+impl EqualPatterns {
     /// Adds a pattern equal to the one at `first`.
     fn add(&mut self, first: PatternIndex, at: PatternIndex) {
         if let Some(next) = self.0.insert(first, at) {
@@ -90,13 +90,13 @@ pub struct Whole {
     places: HashTable<PatternIndex>,
     /// The only pattern, while there is just one: comparing costs less than hashing.
     only: Option<PatternIndex>,
-    same: Same,
+    same: EqualPatterns,
 }
 
 impl Whole {
     /// Creates an empty index.
     pub fn new(form: Form, key: Key) -> Self {
-        Self { form, key, places: HashTable::new(), only: None, same: Same::default() }
+        Self { form, key, places: HashTable::new(), only: None, same: EqualPatterns::default() }
     }
 
     /// Reserves capacity for `count` patterns.
@@ -168,7 +168,7 @@ pub struct Networks {
     v6_lengths: Vec<u8>,
     /// Networks with non-contiguous masks, in order.
     odd: Vec<(Network, PatternIndex)>,
-    same: Same,
+    same: EqualPatterns,
 }
 
 impl Networks {

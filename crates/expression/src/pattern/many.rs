@@ -1,7 +1,7 @@
 //! Substring and regular expression patterns that are searched all at once. A few are compared one after the other.
 //! Must never return another result than comparing one after the other would.
 
-use super::automaton::{Automaton, Steps, Way};
+use super::automaton::{Automaton, ScanDirection, Steps};
 use super::index::{Alive, PatternIndex, Texts};
 use super::string::{compare, delimits, trimmed};
 use super::{Method, Regex};
@@ -161,7 +161,7 @@ impl Regexes {
         if members.len() < MANY {
             return None;
         }
-        let automaton = Automaton::new(shapes.iter(), Way::Forward, MOST_SIZE, MOST_STATES).ok()?;
+        let automaton = Automaton::new(shapes.iter(), ScanDirection::Forward, MOST_SIZE, MOST_STATES).ok()?;
         Some(RegexIndex { automaton, members })
     }
 

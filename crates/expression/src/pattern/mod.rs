@@ -22,7 +22,7 @@ mod single;
 mod string;
 
 pub use automaton::Steps;
-pub use changes::{Change, ChangeError, ListEvent, ListState, ListStates, Which};
+pub use changes::{Change, ChangeError, EntrySelector, ListEvent, ListState, ListStates};
 pub use entries::Entries;
 pub use expansion::expand;
 pub use hash::Key;
@@ -31,7 +31,7 @@ pub(crate) use integer::{Notation, written as written_range};
 pub use list::{ListName, lines};
 pub use method::Method;
 pub use network::Network;
-pub use object::{Content, Found, List, ListLine, Lists, Lookup, Registry, Use, View};
+pub use object::{Content, List, ListLine, Lists, Lookup, MatchedEntry, Registry, Use, View};
 pub use regex::{Places, Regex, Search, pcre2_version};
 pub use set::{Hit, PatternSet};
 pub use string::compare;

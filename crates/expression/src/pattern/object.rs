@@ -146,7 +146,7 @@ pub struct Lookup {
 
 /// The entry that a lookup returns.
 #[derive(Debug, Clone, Copy)]
-pub struct Found<'a> {
+pub struct MatchedEntry<'a> {
     /// Its index, if it is an initial entry.
     pub at: Option<PatternIndex>,
     /// Its index among the added entries, if it was added at run time.
@@ -205,17 +205,22 @@ impl Lookup {
 
     /// Returns the entry that a sample matches.
     #[inline]
-    pub fn find<'a>(&'a self, context: &Context<'a>, value: Value<'a>) -> Option<Found<'a>> {
+    pub fn find<'a>(&'a self, context: &Context<'a>, value: Value<'a>) -> Option<MatchedEntry<'a>> {
         let value = self.base.set.prepare(context, value)?;
         match context.lists.and_then(|lists| lists.changed(self.list)) {
             None => {
                 let at = self.find_base(context, value)?.at;
-                Some(Found { at: Some(at), added: None, key: self.entries.key(at), value: self.entries.value(at) })
+                Some(MatchedEntry {
+                    at: Some(at),
+                    added: None,
+                    key: self.entries.key(at),
+                    value: self.entries.value(at),
+                })
             }
             Some(state) => state.read(|change| {
                 let found = context.bounded(change.find(self, value))?;
                 let (at, added) = (found.at, found.added);
-                Some(Found { at, added, key: context.copy(found.key)?, value: context.copy(found.value)? })
+                Some(MatchedEntry { at, added, key: context.copy(found.key)?, value: context.copy(found.value)? })
             }),
         }
     }
@@ -226,7 +231,7 @@ impl Lookup {
         &'a self,
         context: &Context<'a>,
         value: Value<'a>,
-        with: impl FnOnce(&Found<'_>, &Regex, &[u8]) -> Option<T>,
+        with: impl FnOnce(&MatchedEntry<'_>, &Regex, &[u8]) -> Option<T>,
     ) -> Option<Option<T>> {
         let value = self.base.set.prepare(context, value)?;
         let text = value.bytes()?;
@@ -234,7 +239,7 @@ impl Lookup {
             None => {
                 let at = self.find_base(context, value)?.at;
                 let (key, value) = (self.entries.key(at), self.entries.value(at));
-                Some(with(&Found { at: Some(at), added: None, key, value }, self.base.set.regex(at)?, text))
+                Some(with(&MatchedEntry { at: Some(at), added: None, key, value }, self.base.set.regex(at)?, text))
             }
             Some(state) => state.read(|change| {
                 let found = context.bounded(change.find(self, value))?;

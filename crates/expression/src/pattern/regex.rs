@@ -7,7 +7,7 @@ mod ahead;
 mod backtracking;
 mod translate;
 
-use super::automaton::{Automaton, Extent, Required, Shape, Starts, Steps, Way, relaxed, without_looks};
+use super::automaton::{Automaton, Extent, Required, ScanDirection, Shape, Starts, Steps, relaxed, without_looks};
 use crate::sample::Exhausted;
 use backtracking::{Backtracking, Groups};
 use regex_syntax::hir::{Hir, Look};
@@ -148,7 +148,7 @@ impl Regex {
         match &forward.automaton {
             Some(automaton) if !automaton.is_match(text, steps)? => Ok(false),
             Some(_) if forward.exact => Ok(true),
-            _ => Ok(self.search(&mut Places::default(), text, (steps, true))?.next(0)?.is_some()),
+            _ => Ok(self.search(&mut Places::default(), text, steps, true)?.next(0)?.is_some()),
         }
     }
 
@@ -159,7 +159,7 @@ impl Regex {
     pub fn is_confirmed_within(&self, text: &[u8], steps: &Steps) -> Result<bool, Exhausted> {
         match self.0.exact {
             true => Ok(true),
-            false => Ok(self.search(&mut Places::default(), text, (steps, true))?.next(0)?.is_some()),
+            false => Ok(self.search(&mut Places::default(), text, steps, true)?.next(0)?.is_some()),
         }
     }
 
@@ -171,7 +171,8 @@ impl Regex {
         &'s self,
         places: &'s mut Places,
         text: &'s [u8],
-        (steps, with_groups): (&'s Steps, bool),
+        steps: &'s Steps,
+        with_groups: bool,
     ) -> Result<Search<'s>, Exhausted> {
         let (inner, forward) = (&*self.0, self.0.forward());
         let Places { groups, starts, whole } = places;
@@ -231,7 +232,7 @@ impl Search<'_> {
 
     fn find(&mut self, from: usize) -> Result<Option<(usize, usize)>, Exhausted> {
         let Inner { pattern, ignore_case, backtracking, .. } = self.regex;
-        let mut asker = backtracking.asker((pattern, *ignore_case), self.groups, self.text, self.steps);
+        let mut asker = backtracking.asker(pattern, *ignore_case, self.groups, self.text, self.steps);
         if self.unanchored {
             return asker.search(from);
         }
@@ -284,7 +285,7 @@ impl Inner {
             let at_start = properties.look_set_prefix().contains(Look::Start);
             // An anchor at the end is decided sooner when reading backwards.
             let at_end = !at_start && properties.look_set_suffix().contains(Look::End);
-            let way = if at_end { Way::Backward } else { Way::Forward };
+            let way = if at_end { ScanDirection::Backward } else { ScanDirection::Forward };
             let (automaton, exact) = automaton(&shape.whether, way);
             Forward { required: self.required(&shape), automaton, exact: exact && self.exact }
         })
@@ -306,7 +307,7 @@ impl Inner {
         }
         let make = || {
             let tree = Hir::concat(vec![Hir::look(Look::Start), without_looks(&self.shape()?.tree)]);
-            automaton(&tree, Way::Forward).0
+            automaton(&tree, ScanDirection::Forward).0
         };
         match self.reach.get_or_init(make) {
             Some(automaton) => {
@@ -321,10 +322,10 @@ impl Inner {
     fn backward(&self) -> Option<&Backward> {
         let make = || {
             let Shape { whence, extents, .. } = self.shape()?;
-            if let Ok(automaton) = Automaton::new(whence.iter(), Way::Backward, MOST_SIZE, MOST_MEMORY) {
+            if let Ok(automaton) = Automaton::new(whence.iter(), ScanDirection::Backward, MOST_SIZE, MOST_MEMORY) {
                 return Some(Backward { automaton, extents: if self.exact { extents } else { Vec::new() } });
             }
-            let automaton = automaton(&Hir::alternation(whence), Way::Backward).0?;
+            let automaton = automaton(&Hir::alternation(whence), ScanDirection::Backward).0?;
             Some(Backward { automaton, extents: Vec::new() })
         };
         self.backward.get_or_init(make).as_ref()
@@ -332,7 +333,7 @@ impl Inner {
 }
 
 /// Builds the automaton of a tree; returns whether it is exact.
-fn automaton(hir: &Hir, way: Way) -> (Option<Automaton>, bool) {
+fn automaton(hir: &Hir, way: ScanDirection) -> (Option<Automaton>, bool) {
     let exact = Automaton::new([hir].into_iter(), way, MOST_SIZE, MOST_MEMORY);
     let is_exact = exact.is_ok();
     let found = exact.or_else(|_| {

@@ -2,7 +2,7 @@
 //! is no sample.
 
 use super::embedded::embedded_ipv4;
-use super::written::ipv4;
+use super::parse::ipv4;
 use super::{Context, Type, Value};
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;

@@ -28,7 +28,7 @@ pub trait Configuration: Any {
 pub trait LiveState: Any {}
 
 /// Counters.
-pub trait Counted: Any {}
+pub trait CounterSource: Any {}
 
 /// A stick-table entry that a stream or a session tracks.
 pub trait TrackedEntry: Any {}

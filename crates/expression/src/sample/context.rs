@@ -3,7 +3,7 @@
 //! and variables.
 
 use super::exhausted::Exhausted;
-use super::{Configuration, Found, LiveState, Meter, Probes, Text, Transaction, Type, Unread, Value, cast};
+use super::{Configuration, LiveState, Meter, Probes, Text, Transaction, Type, UnparsedRequest, Unread, Value, cast};
 use crate::capture::{CapturePlan, Captures};
 use crate::pattern::ListStates;
 use crate::variable::Variables;
@@ -50,7 +50,7 @@ impl<'a> Bytes<'a> {
 /// A missing input of an evaluation. Whether it may still arrive depends on the mode of the proxy, the phase and the
 /// state of the message ([`Context::missing`]): a row whose input may be missing must name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Awaited {
+pub enum MissingInput {
     /// Bytes of a stream that is not parsed.
     Bytes,
     /// The request head.
@@ -186,7 +186,7 @@ impl<'a> Context<'a> {
     }
 
     /// Marks the evaluation as incomplete if the missing input may still arrive.
-    pub fn missing<T>(&self, awaited: Awaited) -> Option<T> {
+    pub fn missing<T>(&self, awaited: MissingInput) -> Option<T> {
         if !self.bytes.complete && self.may_come(awaited) {
             self.incomplete.set(true);
         }
@@ -194,14 +194,14 @@ impl<'a> Context<'a> {
     }
 
     /// Whether a missing input may arrive while rules wait.
-    fn may_come(&self, awaited: Awaited) -> bool {
+    fn may_come(&self, awaited: MissingInput) -> bool {
         match awaited {
             // Where messages are parsed, their heads are complete before rules run, and no unparsed bytes follow.
-            Awaited::Bytes => self.request.is_none() && self.response.is_none(),
-            Awaited::Request => self.request.is_none() && self.direction == Direction::Request,
+            MissingInput::Bytes => self.request.is_none() && self.response.is_none(),
+            MissingInput::Request => self.request.is_none() && self.direction == Direction::Request,
             // It is parsed before the rules run, or never.
-            Awaited::Response => false,
-            Awaited::Body | Awaited::Nested | Awaited::End => true,
+            MissingInput::Response => false,
+            MissingInput::Body | MissingInput::Nested | MissingInput::End => true,
         }
     }
 
@@ -224,12 +224,12 @@ impl<'a> Context<'a> {
             return self.request;
         }
         let Some(unread) = self.unread.filter(|_| self.direction == Direction::Request) else {
-            return self.missing(Awaited::Request);
+            return self.missing(MissingInput::Request);
         };
         match unread.look(self.bytes.data) {
-            Found::Head(head) => Some(head),
-            Found::Part => self.missing(Awaited::Request),
-            Found::Nothing => None,
+            UnparsedRequest::Head(head) => Some(head),
+            UnparsedRequest::Part => self.missing(MissingInput::Request),
+            UnparsedRequest::Nothing => None,
         }
     }
 

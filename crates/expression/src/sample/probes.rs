@@ -1,7 +1,7 @@
 //! Data that an expression requests on demand, because it costs a system call, a lock or a search. Must never be called
 //! while a configuration is being parsed.
 
-use super::{ConnectionError, Counted, TrackedEntry, Value};
+use super::{ConnectionError, CounterSource, TrackedEntry, Value};
 use crate::record::{Record, Timings};
 use base::moment::{WallTime, ZoneName};
 use std::any::Any;
@@ -89,7 +89,7 @@ pub trait Probes {
     }
 
     /// The counters, for rows that downcast them.
-    fn counters(&self) -> Option<&dyn Counted> {
+    fn counters(&self) -> Option<&dyn CounterSource> {
         None
     }
 

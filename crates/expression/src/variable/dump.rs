@@ -1,6 +1,6 @@
 //! Formats variables for `dump_all_vars` (configuration manual, section 7.3.2). Must never show one that is not set.
 
-use super::{Known, Scope, Stored, Variables};
+use super::{Scope, StoredValue, VariableNames, Variables};
 use crate::sample::{Text, Value};
 use std::fmt::Write as _;
 
@@ -10,8 +10,11 @@ pub const SCOPES: [Scope; 5] = [Scope::Session, Scope::Transaction, Scope::Reque
 /// Writes the variables of one scope, or of all, whose names begin with `prefix`: `name=value`, separated by
 /// `delimiter`.
 pub fn dump(
-    (variables, known): (&Variables<'_>, &Known),
-    (scope, prefix, delimiter): (Option<Scope>, &[u8], &[u8]),
+    variables: &Variables<'_>,
+    known: &VariableNames,
+    scope: Option<Scope>,
+    prefix: &[u8],
+    delimiter: &[u8],
     out: &mut Text<'_>,
 ) {
     let mut first = true;
@@ -30,7 +33,7 @@ pub fn dump(
     }
 }
 
-fn show(stored: &Stored, out: &mut Text<'_>) {
+fn show(stored: &StoredValue, out: &mut Text<'_>) {
     let _ = match stored.value() {
         Value::Bool(flag) => write!(out, "{flag}"),
         Value::Int(number) => write!(out, "{number}"),
@@ -69,7 +72,7 @@ mod tests {
     fn values_are_shown_by_their_type() {
         let shown = |scope: Option<Scope>, prefix: &[u8], delimiter: &[u8]| {
             Scene::request("GET", "/", &[]).with(|context| {
-                let mut known = Known::default();
+                let mut known = VariableNames::default();
                 for (name, value) in [
                     ("txn.name", Value::Str(b"John \"Doe\" \\\r\n\x08\0\t")),
                     ("txn.data", Value::Bin(b"Hello")),
@@ -83,7 +86,7 @@ mod tests {
                     context.variables.set(&variable, value);
                 }
                 let mut text = context.text(16);
-                dump((&context.variables, &known), (scope, prefix, delimiter), &mut text);
+                dump(&context.variables, &known, scope, prefix, delimiter, &mut text);
                 String::from_utf8_lossy(text.finish().unwrap_or_default()).into_owned()
             })
         };

@@ -13,7 +13,7 @@ pub use condition::VariableCondition;
 pub use dump::{SCOPES, dump};
 pub use limits::{Ledger, VariableLimits, VariableSizes};
 pub use reach::{Phase, Variables};
-pub use store::{SessionStore, Store, Stored};
+pub use store::{SessionStore, Store, StoredValue};
 
 use std::collections::HashMap;
 
@@ -119,9 +119,9 @@ impl Variable {
 
 /// The names used by a configuration, for printing variables.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub struct Known(HashMap<Name, Box<str>>);
+pub struct VariableNames(HashMap<Name, Box<str>>);
 
-impl Known {
+impl VariableNames {
     /// Adds a name.
     pub fn add(&mut self, variable: &Variable) {
         if let Some((_, name)) = variable.text.split_once('.')

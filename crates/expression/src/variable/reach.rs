@@ -1,7 +1,7 @@
 //! The variable stores in scope of an evaluation. Must never change one beyond its limits.
 
 use super::store::Store;
-use super::{Scope, SessionStore, Stored, Variable, VariableLimits};
+use super::{Scope, SessionStore, StoredValue, Variable, VariableLimits};
 use crate::sample::{Context, Value};
 use std::cell::RefCell;
 use std::sync::RwLock;
@@ -67,13 +67,13 @@ impl Variables<'_> {
     /// Returns a copy of a variable's value.
     pub fn get<'a>(&self, context: &Context<'a>, variable: &Variable) -> Option<Value<'a>> {
         let (scope, name) = (variable.scope, variable.name);
-        self.read(scope, |store| store.get(scope, name).and_then(|stored| Stored::load(stored, context)))?
+        self.read(scope, |store| store.get(scope, name).and_then(|stored| StoredValue::load(stored, context)))?
     }
 
     /// Passes the value of a variable, which may exceed the limit of copies. `None`: it is out of scope.
     pub fn lend<T>(&self, variable: &Variable, with: impl FnOnce(Option<Value<'_>>) -> T) -> Option<T> {
         let (scope, name) = (variable.scope, variable.name);
-        self.read(scope, |store| with(store.get(scope, name).map(Stored::value)))
+        self.read(scope, |store| with(store.get(scope, name).map(StoredValue::value)))
     }
 
     /// Whether it has a value.

@@ -11,7 +11,7 @@ pub(super) const OVERHEAD: usize = 88;
 
 /// An owned value that outlives its evaluation.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Stored {
+pub enum StoredValue {
     Bool(bool),
     Int(i64),
     Ipv4(Ipv4Addr),
@@ -23,7 +23,7 @@ pub enum Stored {
     Method(Vec<u8>),
 }
 
-impl Stored {
+impl StoredValue {
     /// The size charged, in bytes.
     fn cost(&self) -> usize {
         match self {
@@ -81,7 +81,7 @@ impl Stored {
     }
 }
 
-impl From<Value<'_>> for Stored {
+impl From<Value<'_>> for StoredValue {
     fn from(value: Value<'_>) -> Self {
         let mut stored = Self::Bool(false);
         stored.replace(value);
@@ -92,7 +92,7 @@ impl From<Value<'_>> for Stored {
 /// The variables of some scopes.
 #[derive(Debug, Default)]
 pub struct Store {
-    entries: Vec<(Scope, Name, Stored)>,
+    entries: Vec<(Scope, Name, StoredValue)>,
     /// The total size charged, in bytes.
     bytes: usize,
     /// The ledger that also includes those bytes; released bytes are released there, too.
@@ -101,12 +101,12 @@ pub struct Store {
 
 impl Store {
     /// Returns the value of a variable.
-    pub fn get(&self, scope: Scope, name: Name) -> Option<&Stored> {
+    pub fn get(&self, scope: Scope, name: Name) -> Option<&StoredValue> {
         self.entries.iter().find(|entry| entry.0 == scope && entry.1 == name).map(|entry| &entry.2)
     }
 
     /// Returns every variable of a scope.
-    pub fn iter(&self, scope: Scope) -> impl Iterator<Item = (Name, &Stored)> {
+    pub fn iter(&self, scope: Scope) -> impl Iterator<Item = (Name, &StoredValue)> {
         self.entries.iter().filter(move |entry| entry.0 == scope).map(|entry| (entry.1, &entry.2))
     }
 
@@ -124,7 +124,7 @@ impl Store {
     /// value.
     pub(super) fn change(&self, scope: Scope, name: Name, value: Value<'_>) -> (usize, usize) {
         let new = OVERHEAD + value.bytes().map_or(0, <[u8]>::len);
-        let old = self.get(scope, name).map_or(0, Stored::cost);
+        let old = self.get(scope, name).map_or(0, StoredValue::cost);
         (new.saturating_sub(old), old.saturating_sub(new))
     }
 
@@ -214,7 +214,7 @@ mod tests {
         store.set(Scope::Request, name, Value::Int(1));
         assert_eq!((store.bytes(), store.bytes_of(Scope::Request)), (2 * OVERHEAD + 5, OVERHEAD));
         store.set(Scope::Transaction, name, Value::Int(7));
-        assert_eq!((store.bytes(), store.get(Scope::Transaction, name)), (2 * OVERHEAD, Some(&Stored::Int(7))));
+        assert_eq!((store.bytes(), store.get(Scope::Transaction, name)), (2 * OVERHEAD, Some(&StoredValue::Int(7))));
         store.clear_scope(Scope::Request);
         assert_eq!((store.get(Scope::Request, name), store.bytes()), (None, OVERHEAD));
         store.unset(Scope::Transaction, name);

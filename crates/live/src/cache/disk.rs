@@ -63,14 +63,14 @@ struct About {
 
 /// Responses to be written; their memory is reserved until this is dropped.
 #[derive(Debug)]
-pub struct Leaving {
+pub struct PendingWrites {
     cache: Arc<Cache>,
     /// Numbers, keys and responses.
     pub list: Vec<(u64, Arc<[u8]>, Arc<Object>)>,
     bytes: u64,
 }
 
-impl Drop for Leaving {
+impl Drop for PendingWrites {
     fn drop(&mut self) {
         if let Some(disk) = &self.cache.disk {
             disk.waiting.fetch_sub(self.bytes, Relaxed);
@@ -194,7 +194,7 @@ impl Cache {
     }
 
     /// Takes the responses to be written now.
-    pub fn take_leaving(self: &Arc<Self>) -> Option<Leaving> {
+    pub fn take_leaving(self: &Arc<Self>) -> Option<PendingWrites> {
         let mut ring = self.disk.as_ref()?.lock();
         if ring.leaving.is_empty() {
             return None;
@@ -207,12 +207,12 @@ impl Cache {
             bytes += object.head_bytes() + object.length;
             list.push((number, key, object));
         }
-        Some(Leaving { cache: Arc::clone(self), list, bytes })
+        Some(PendingWrites { cache: Arc::clone(self), list, bytes })
     }
 
     /// Allocates space for a response in the file: returns its record, and where to write it. `None`: it is in the file
     /// already, has expired, or does not fit.
-    pub fn record(&self, (number, key): (u64, &Arc<[u8]>), object: &Object, now: Moment) -> Option<(Vec<u8>, Place)> {
+    pub fn record(&self, number: u64, key: &Arc<[u8]>, object: &Object, now: Moment) -> Option<(Vec<u8>, Place)> {
         let disk = self.disk.as_ref()?;
         if object.is_over(now) {
             return None;

@@ -1,6 +1,6 @@
 //! A stored response and its entry in a cache. Must never change while it can be found.
 
-use super::lifetime::{Lifetime, Wants};
+use super::lifetime::{Lifetime, RequestDirectives};
 use super::{Signature, Varies};
 use base::moment::Moment;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl Object {
     }
 
     /// Whether it satisfies a request's Cache-Control directives (RFC 9111, section 5.2.1).
-    pub fn satisfies(&self, wants: &Wants, now: Moment) -> bool {
+    pub fn satisfies(&self, wants: &RequestDirectives, now: Moment) -> bool {
         if wants.max_age.is_some_and(|most| self.age(now) > most.as_secs()) {
             return false;
         }
@@ -201,7 +201,7 @@ impl Freed {
 
 /// An entry of `show cache`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Listed {
+pub struct CacheListing {
     /// An identifier: the address of the response.
     pub place: usize,
     /// The hash of its key.

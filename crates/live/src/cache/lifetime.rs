@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// A request's Cache-Control directives for stored responses (RFC 9111, section 5.2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Wants {
+pub struct RequestDirectives {
     /// `max-age`: the maximum age.
     pub max_age: Option<Duration>,
     /// `min-fresh`: the minimum remaining freshness.

@@ -15,7 +15,7 @@ pub enum Update {
 
 /// The result of a lookup.
 #[derive(Debug)]
-pub enum Found {
+pub enum CacheLookup {
     /// A fresh response.
     Hit(Arc<Object>),
     /// A stale response, which may be used while another one is fetched.

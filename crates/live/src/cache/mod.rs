@@ -4,12 +4,13 @@
 //! never read a clock.
 
 mod blocks;
+mod coalescing;
 mod disk;
 mod entry;
-mod flights;
+mod eviction;
 mod lifetime;
 mod lookup;
-mod room;
+mod plan;
 mod shard;
 mod sketch;
 mod storing;
@@ -17,17 +18,17 @@ mod storing;
 mod tests;
 mod vary;
 
-pub use disk::{Leaving, Place};
-pub use entry::{Entry, Listed, Object};
-pub use flights::{Landed, Lead, Role, Waiting};
-pub use lifetime::{Lifetime, Wants};
-pub use lookup::{Found, Update};
+pub use coalescing::{FlightResult, Lead, Role, Waiting};
+pub use disk::{PendingWrites, Place};
+pub use entry::{CacheListing, Entry, Object};
+pub use lifetime::{Lifetime, RequestDirectives};
+pub use lookup::{CacheLookup, Update};
+pub use plan::CachePlan;
 pub use storing::Storing;
 pub use vary::{Codings, Signature, Varies};
 
 use base::moment::Moment;
 use blocks::{BLOCK, blocks};
-use config::spec::EarlyHints;
 use entry::{Newcomer, Segment};
 use expression::pattern::Key;
 use shard::Shard;
@@ -37,47 +38,10 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed},
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use wire::http::Head;
 
 /// Number of shards: enough that workers seldom contend.
 const SHARDS: usize = 16;
-
-/// The configuration of a cache.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CachePlan {
-    pub name: Box<str>,
-    /// Maximum size in blocks.
-    pub blocks: u32,
-    /// Maximum size of a response (head and body) in bytes.
-    pub largest: u64,
-    /// Maximum age of an entry in seconds.
-    pub age: u32,
-    /// Responses with Vary are stored.
-    pub varies: bool,
-    /// Maximum number of variants of one key.
-    pub variants: u32,
-    /// Which hints are kept for 103 responses.
-    pub hints: EarlyHints,
-    /// Maximum size in blocks of entries with hints only, if responses are stored as well.
-    pub hint_blocks: u32,
-    /// `coalesce`: how long a request waits for another one with the same key.
-    pub coalesce: Option<Duration>,
-    /// `stale-while-revalidate`: how long a stale response is used while another one is fetched.
-    pub stale: Duration,
-    /// `stale-if-error`: how long a stale response is used if its server fails.
-    pub stale_if_error: Duration,
-    /// `ranges`.
-    pub ranges: bool,
-    /// `rfc9111`: conform to the RFC, beyond what HAProxy does.
-    pub standard: bool,
-    /// The path of the file for `disk`.
-    pub disk_path: Option<Box<str>>,
-    /// `disk`: size in bytes of the file for evicted responses; 0: none.
-    pub disk: u64,
-    /// `tag-header`: the field that contains the tags of a response, in lower case.
-    pub tag_field: Option<Box<[u8]>>,
-}
 
 /// The caches of a program, by index.
 #[derive(Debug, Default)]
@@ -108,7 +72,7 @@ pub struct Cache {
     key: Key,
     shards: Box<[Mutex<Shard>]>,
     /// Requests in flight, split into shards as well.
-    flights: Box<[flights::Flights]>,
+    flights: Box<[coalescing::Flights]>,
     /// Blocks in use: by entries, and by responses still being stored.
     used: AtomicU32,
     /// Blocks of entries with hints only.
@@ -130,7 +94,7 @@ impl Cache {
         // Not the key that selects the shard: keys within a shard share bits of that hash.
         let within = Key::new(key.bytes(b"within a shard"));
         let shards = (0..SHARDS).map(|_| Mutex::new(Shard::new(within))).collect();
-        let flights = (0..SHARDS).map(|_| flights::Flights::default()).collect();
+        let flights = (0..SHARDS).map(|_| coalescing::Flights::default()).collect();
         let [used, hints, window, protected] = std::array::from_fn(|_| AtomicU32::new(0));
         let disk = (plan.disk > 0).then(|| disk::Disk::new(plan.disk));
         let (sketch, turn) = (sketch::Sketch::new(plan.blocks), AtomicU64::new(0));
@@ -163,7 +127,7 @@ impl Cache {
         self.lock(self.hash(key) as usize)
     }
 
-    fn flights(&self, key: &[u8]) -> &flights::Flights {
+    fn flights(&self, key: &[u8]) -> &coalescing::Flights {
         &self.flights[self.hash(key) as usize % self.flights.len()]
     }
 
@@ -172,32 +136,26 @@ impl Cache {
     }
 
     /// Looks up a response for a request with that key and these fields. Counts the request.
-    pub fn look_up(&self, key: &[u8], request: &Signature, now: Moment) -> Found {
+    pub fn look_up(&self, key: &[u8], request: &Signature, now: Moment) -> CacheLookup {
         let hash = self.hash(key);
         self.sketch.count(hash);
         let mut shard = self.lock(hash as usize);
         // The entry used last need not be updated: threads that request the same key write nothing.
         let use_again = |used: u64| if used == self.turn.load(Relaxed) { used } else { self.next_turn() };
-        let keeps_hints = self.plan.hints != EarlyHints::Off;
-        let (found, freed) = shard.look_up(
-            key,
-            request,
-            (now, self.plan.stale),
-            use_again,
-            (keeps_hints, self.plan.standard),
-            self.plan.stale_if_error,
-        );
+        let (found, freed) = shard.look_up(key, request, now, &self.plan, use_again);
         self.give_back(freed);
         found
     }
 
     /// The same for a request with Cache-Control directives.
-    pub fn look_up_for(&self, key: &[u8], request: &Signature, now: Moment, wants: &Wants) -> Found {
+    pub fn look_up_for(&self, key: &[u8], request: &Signature, now: Moment, wants: &RequestDirectives) -> CacheLookup {
         match self.look_up(key, request, now) {
-            Found::Hit(object) | Found::Stale(object) if !object.satisfies(wants, now) => Found::Nothing,
-            Found::Nothing | Found::Hints(_) if !wants.max_stale.is_zero() => {
+            CacheLookup::Hit(object) | CacheLookup::Stale(object) if !object.satisfies(wants, now) => {
+                CacheLookup::Nothing
+            }
+            CacheLookup::Nothing | CacheLookup::Hints(_) if !wants.max_stale.is_zero() => {
                 let found = self.shard(key).find_over(key, request, |object| object.satisfies(wants, now));
-                found.map_or(Found::Nothing, Found::Hit)
+                found.map_or(CacheLookup::Nothing, CacheLookup::Hit)
             }
             found => found,
         }
@@ -217,7 +175,7 @@ impl Cache {
 
     /// Looks up a stale response, for a request whose server failed.
     pub fn look_up_stale(&self, key: &[u8], request: &Signature, now: Moment) -> Option<Arc<Object>> {
-        self.shard(key).look_up_stale(key, request, (now, self.plan.stale_if_error))
+        self.shard(key).look_up_stale(key, request, now, self.plan.stale_if_error)
     }
 
     /// Begins to store a response to a request with that key. `length`: length of its body in bytes, if known. `None`:
@@ -242,7 +200,7 @@ impl Cache {
         }
         // With a file evicted entries are not lost.
         let frequency = if self.disk.is_some() { u8::MAX } else { self.sketch.frequency(self.hash(key)) };
-        let storing = Storing::new(Arc::clone(self), key.into(), *request, object, (length, frequency));
+        let storing = Storing::new(Arc::clone(self), key.into(), *request, object, length, frequency);
         storing.with_room(needed)
     }
 
@@ -277,7 +235,7 @@ impl Cache {
     }
 
     /// Returns the entries of a shard for `show cache`.
-    pub fn list(&self, shard: usize, now: Moment) -> Option<Vec<Listed>> {
+    pub fn list(&self, shard: usize, now: Moment) -> Option<Vec<CacheListing>> {
         (shard < self.shards.len()).then(|| self.lock(shard).list(now, |key| self.hash(key)))
     }
 }

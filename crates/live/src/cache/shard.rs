@@ -3,9 +3,11 @@
 
 use super::blocks::blocks;
 use super::entry::{Freed, Segment};
-use super::lookup::{Found, Update};
-use super::{Entry, Listed, Object, Signature};
+use super::lookup::{CacheLookup, Update};
+use super::plan::CachePlan;
+use super::{CacheListing, Entry, Object, Signature};
 use base::moment::Moment;
+use config::spec::EarlyHints;
 use expression::pattern::Key;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -13,6 +15,13 @@ use std::time::Duration;
 
 /// Maximum number of used entries that are sorted again during one search for the oldest.
 const REORDERED: usize = 64;
+
+/// The position of an entry: its segment, and its turn there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Position {
+    pub(super) segment: Segment,
+    pub(super) turn: u64,
+}
 
 /// A shard of a cache.
 #[derive(Debug)]
@@ -38,29 +47,32 @@ impl Shard {
         &mut self,
         key: &[u8],
         request: &Signature,
-        (now, stale): (Moment, Duration),
+        now: Moment,
+        plan: &CachePlan,
         use_again: impl FnOnce(u64) -> u64,
-        (keeps_hints, keeps_over): (bool, bool),
-        stale_if_error: Duration,
-    ) -> (Found, Freed) {
+    ) -> (CacheLookup, Freed) {
+        let (keeps_hints, keeps_over) = (plan.hints != EarlyHints::Off, plan.standard);
         let mut gone = Freed::default();
-        let Some(entries) = self.entries.get_mut(key) else { return (Found::Nothing, gone) };
+        let Some(entries) = self.entries.get_mut(key) else { return (CacheLookup::Nothing, gone) };
         let answers = |entry: &&Entry| entry.object.variant.1.answers(entry.object.variant.0, request);
         let is_fresh = |entry: &&mut Entry| !entry.hints_alone() && !entry.object.is_over(now) && answers(&&**entry);
         if let Some(entry) = entries.iter_mut().find(is_fresh) {
             entry.used = use_again(entry.used);
-            return (Found::Hit(Arc::clone(&entry.object)), gone);
+            return (CacheLookup::Hit(Arc::clone(&entry.object)), gone);
         }
         let is_gone = |object: &Object| {
-            object.is_over(now) && !object.is_within(now, stale) && !object.is_within_error(now, stale_if_error)
+            object.is_over(now)
+                && !object.is_within(now, plan.stale)
+                && !object.is_within_error(now, plan.stale_if_error)
         };
-        let is_useful = |object: &Object| object.is_over(now) && object.is_within(now, stale);
+        let is_useful = |object: &Object| object.is_over(now) && object.is_within(now, plan.stale);
         let useful = entries.iter().find(|entry| !entry.hints_alone() && is_useful(&entry.object) && answers(entry));
         if let Some(entry) = useful {
-            return (Found::Stale(Arc::clone(&entry.object)), gone);
+            return (CacheLookup::Stale(Arc::clone(&entry.object)), gone);
         }
         let hinted = keeps_hints.then(|| entries.iter().find(|entry| !entry.object.hints.is_empty() && answers(entry)));
-        let found = hinted.flatten().map_or(Found::Nothing, |entry| Found::Hints(Arc::clone(&entry.object)));
+        let found =
+            hinted.flatten().map_or(CacheLookup::Nothing, |entry| CacheLookup::Hints(Arc::clone(&entry.object)));
         // An entry that is too old and has no hints is useless, unless it may be revalidated.
         let old =
             |entry: &Entry| !keeps_over && is_gone(&entry.object) && (!keeps_hints || entry.object.hints.is_empty());
@@ -70,12 +82,7 @@ impl Shard {
     }
 
     /// Looks up a stale response, for a request whose server failed.
-    pub fn look_up_stale(
-        &self,
-        key: &[u8],
-        request: &Signature,
-        (now, stale): (Moment, Duration),
-    ) -> Option<Arc<Object>> {
+    pub fn look_up_stale(&self, key: &[u8], request: &Signature, now: Moment, stale: Duration) -> Option<Arc<Object>> {
         let entries = self.entries.get(key)?;
         let answers = |entry: &&Entry| {
             let (object, variant) = (&entry.object, &entry.object.variant);
@@ -209,7 +216,7 @@ impl Shard {
             if used == turn {
                 return (Some(turn), promoted);
             }
-            let blocks = self.put_behind((turn, segment), (used, next));
+            let blocks = self.put_behind(Position { segment, turn }, Position { segment: next, turn: used });
             promoted += if next == segment { 0 } else { blocks };
         }
         (self.first_idle(segment, passed_over).map(|(turn, _)| turn), promoted)
@@ -224,12 +231,13 @@ impl Shard {
         self.orders[segment as usize].iter().take(passed_over).find_map(idle)
     }
 
-    /// Moves an entry of a segment to another turn and segment; returns its blocks, or 0 if it no longer exists.
-    pub(super) fn put_behind(&mut self, from: (u64, Segment), (turn, segment): (u64, Segment)) -> u32 {
-        let Some(entry) = self.find(from.0).filter(|entry| entry.segment == from.1) else { return 0 };
+    /// Moves an entry to another position; returns its blocks, or 0 if it no longer exists.
+    pub(super) fn put_behind(&mut self, from: Position, to: Position) -> u32 {
+        let Position { segment, turn } = to;
+        let Some(entry) = self.find(from.turn).filter(|entry| entry.segment == from.segment) else { return 0 };
         (entry.turn, entry.used, entry.segment) = (turn, turn, segment);
         let blocks = entry.blocks;
-        if let Some(key) = self.orders[from.1 as usize].remove(&from.0) {
+        if let Some(key) = self.orders[from.segment as usize].remove(&from.turn) {
             self.orders[segment as usize].insert(turn, key);
         }
         blocks
@@ -267,7 +275,7 @@ impl Shard {
         self.entries.values().flatten().filter(idle).map(|entry| entry.blocks).sum()
     }
 
-    pub(super) fn list(&self, now: Moment, hash: impl Fn(&[u8]) -> u64) -> Vec<Listed> {
+    pub(super) fn list(&self, now: Moment, hash: impl Fn(&[u8]) -> u64) -> Vec<CacheListing> {
         let one = |key: &Arc<[u8]>, entry: &Entry| {
             let object: &Object = &entry.object;
             let end = object.life.stored + object.life.left;
@@ -275,7 +283,7 @@ impl Shard {
                 0 => -i64::try_from(now.saturating_since(end).as_secs()).unwrap_or(0),
                 left => i64::try_from(left).unwrap_or(i64::MAX),
             };
-            Listed {
+            CacheListing {
                 place: Arc::as_ptr(&entry.object) as usize,
                 hash: hash(key),
                 variant: if object.variant.0.any() { variant_number(object) } else { 0 },

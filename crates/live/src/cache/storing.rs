@@ -35,7 +35,8 @@ impl Storing {
         key: Box<[u8]>,
         request: Signature,
         object: Object,
-        (length, frequency): (Option<u64>, u8),
+        length: Option<u64>,
+        frequency: u8,
     ) -> Self {
         Self { cache, key, request, object: Some(object), piece: Vec::new(), length, frequency, blocks: 0, lead: None }
     }

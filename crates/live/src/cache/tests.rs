@@ -1,6 +1,8 @@
 //! Tests of the caches' interface.
 
 use super::*;
+use config::spec::EarlyHints;
+use std::time::Duration;
 
 fn plan(blocks: u32) -> CachePlan {
     CachePlan {
@@ -47,7 +49,7 @@ fn store(cache: &Arc<Cache>, key: &str, bytes: usize) -> bool {
 }
 
 fn hit(cache: &Cache, key: &str, seconds: u64) -> bool {
-    matches!(cache.look_up(key.as_bytes(), &Signature::default(), at(seconds)), Found::Hit(_))
+    matches!(cache.look_up(key.as_bytes(), &Signature::default(), at(seconds)), CacheLookup::Hit(_))
 }
 
 #[test]
@@ -68,7 +70,7 @@ fn whole_responses_are_found_and_no_others() {
     let mut whole = cache.begin(b"a", &Signature::default(), object(60), Some(5)).unwrap();
     assert!(whole.push(b"hel") && whole.push(b"lo"));
     whole.finish();
-    let Found::Hit(found) = cache.look_up(b"a", &Signature::default(), at(7)) else { panic!("it is there") };
+    let CacheLookup::Hit(found) = cache.look_up(b"a", &Signature::default(), at(7)) else { panic!("it is there") };
     assert_eq!((found.body.concat(), found.age(at(7))), (b"hello".to_vec(), 7));
     assert!(!hit(&cache, "b", 0) && hit(&cache, "a", 59) && !hit(&cache, "a", 60));
     drop(found);
@@ -85,7 +87,7 @@ fn what_was_not_used_for_the_longest_time_makes_room() {
     assert!(store(&cache, "d", 20_000));
     assert_eq!(["a", "b", "c", "d"].map(|key| hit(&cache, key, 1)), [true, false, true, true]);
     // An entry with readers is kept, and counted.
-    let Found::Hit(read) = cache.look_up(b"c", &Signature::default(), at(1)) else { panic!("it is there") };
+    let CacheLookup::Hit(read) = cache.look_up(b"c", &Signature::default(), at(1)) else { panic!("it is there") };
     ask(&cache, "e", 5);
     ask(&cache, "f", 5);
     assert!(store(&cache, "e", 30_000) && store(&cache, "f", 30_000));
@@ -208,7 +210,7 @@ fn variants_are_bounded_and_told_apart() {
         assert_eq!(storing.is_some(), referer < 3);
         storing.into_iter().for_each(Storing::finish);
     }
-    let found = |referer| matches!(cache.look_up(b"a", &from(referer), at(1)), Found::Hit(_));
+    let found = |referer| matches!(cache.look_up(b"a", &from(referer), at(1)), CacheLookup::Hit(_));
     assert_eq!([1, 2, 3, 0].map(found), [true, true, false, false]);
 }
 
@@ -264,10 +266,10 @@ fn hints_outlive_responses_within_their_share() {
         storing.finish();
     }
     let found = |key: &str| match cache.look_up(key.as_bytes(), &Signature::default(), at(1)) {
-        Found::Hit(_) => "response",
-        Found::Stale(_) => "stale",
-        Found::Hints(_) => "hints",
-        Found::Nothing => "nothing",
+        CacheLookup::Hit(_) => "response",
+        CacheLookup::Stale(_) => "stale",
+        CacheLookup::Hints(_) => "hints",
+        CacheLookup::Nothing => "nothing",
     };
     assert_eq!(["a", "b", "c", "d", "e"].map(found), ["nothing", "hints", "hints", "response", "response"]);
 }
@@ -282,7 +284,7 @@ fn with_disk(bytes: u64) -> (Arc<Cache>, Vec<u8>) {
 fn write(cache: &Arc<Cache>, file: &mut [u8]) {
     while let Some(leaving) = cache.take_leaving() {
         for (number, key, object) in &leaving.list {
-            let Some((record, place)) = cache.record((*number, key), object, at(0)) else { continue };
+            let Some((record, place)) = cache.record(*number, key, object, at(0)) else { continue };
             let from = usize::try_from(place.offset).unwrap();
             file[from..from + record.len()].copy_from_slice(&record);
             cache.written(key, place);
@@ -380,7 +382,7 @@ fn what_is_removed_does_not_come_back_from_the_file() {
             // It is being written.
             let leaving = cache.take_leaving().unwrap();
             let (number, key, object) = &leaving.list[0];
-            let (_, place) = cache.record((*number, key), object, at(0)).unwrap();
+            let (_, place) = cache.record(*number, key, object, at(0)).unwrap();
             remove();
             cache.written(key, place);
         } else {

@@ -22,7 +22,7 @@ pub enum Side {
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct CounterLine {
     /// Its section.
     pub side: Side,
     /// The object.
@@ -31,7 +31,7 @@ pub struct Kept {
     pub values: Vec<(Box<str>, u64)>,
 }
 
-impl Kept {
+impl CounterLine {
     /// Requests of a frontend. Files of HAProxy have them by protocol, and 0 in their sum; those of Weir have both.
     pub fn requests(&self) -> u64 {
         let of =
@@ -43,7 +43,7 @@ impl Kept {
 /// Contents of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeptCounts {
-    pub lines: Vec<Kept>,
+    pub lines: Vec<CounterLine>,
     /// The format is invalid; the lines before the error are used.
     pub is_invalid: bool,
     /// Numbers of lines that are too long.
@@ -113,14 +113,14 @@ impl KeptCounts {
 }
 
 /// Parses the line of a known object.
-fn values(line: &str, side: Side, columns: &[Box<str>], known: impl Fn(Side, &str) -> bool) -> Option<Kept> {
+fn values(line: &str, side: Side, columns: &[Box<str>], known: impl Fn(Side, &str) -> bool) -> Option<CounterLine> {
     let (guid, rest) = line.split_once(',')?;
     if !known(side, guid) {
         return None;
     }
     let values = columns.iter().zip(rest.split(','));
     let values = values.filter_map(|(column, text)| Some((column.clone(), number(text)?))).collect();
-    Some(Kept { side, guid: guid.into(), values })
+    Some(CounterLine { side, guid: guid.into(), values })
 }
 
 impl ObjectCounters {
@@ -212,7 +212,7 @@ mod tests {
         ];
         for (values, requests) in rows {
             let values = values.iter().map(|(column, value)| ((*column).into(), *value)).collect();
-            assert_eq!(Kept { side: Side::Front, guid: "a".into(), values }.requests(), *requests);
+            assert_eq!(CounterLine { side: Side::Front, guid: "a".into(), values }.requests(), *requests);
         }
     }
 
@@ -241,7 +241,7 @@ mod tests {
     /// Lines of those that begin with a letter: `f a: stot=5`.
     fn read(text: &str) -> (Vec<String>, bool, usize) {
         let read = KeptCounts::read(text.as_bytes(), |_, guid| guid.starts_with(|first: char| first.is_alphabetic()));
-        let shown = |kept: &Kept| {
+        let shown = |kept: &CounterLine| {
             let values: Vec<String> = kept.values.iter().map(|(name, value)| format!("{name}={value}")).collect();
             format!("{:?} {}: {}", kept.side, kept.guid, values.join(" "))
         };

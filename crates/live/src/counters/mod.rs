@@ -13,13 +13,13 @@ pub mod shared;
 pub use cell::{Averages, Count, Peak};
 pub use content::ContentCounters;
 pub use http2::Http2Counters;
-pub use kept::{Kept, KeptCounts, Side};
+pub use kept::{CounterLine, KeptCounts, Side};
 pub use latency::{Latencies, LatencyCell, LatencySum};
 pub use lazy::{BackCounters, ProxyCounters};
 pub use rate::Rate;
 
 use base::{AppendOnlyVec, Moment};
-use expression::sample::Counted;
+use expression::sample::CounterSource;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -336,7 +336,7 @@ pub struct Counters {
     measures_latency: AtomicBool,
 }
 
-impl Counted for Counters {}
+impl CounterSource for Counters {}
 
 impl Counters {
     /// Zero everywhere. `binds`: the number of `bind` lines of each proxy (`None`: it is no frontend). `servers`: the number of servers

@@ -11,7 +11,7 @@ type Owner = (usize, u32);
 
 /// Names sent to the peer.
 #[derive(Debug, Default)]
-pub(super) struct Sent {
+pub(super) struct SentNames {
     /// The id on the connection, by the table and the number in that table.
     numbers: FxHashMap<Owner, u64>,
     /// By the id on the connection, from 1: its owner, and the name.
@@ -30,7 +30,7 @@ pub(super) enum ServerKeyForm {
     New(u64, Arc<[u8]>),
 }
 
-impl Sent {
+impl SentNames {
     /// Returns how to send the name with a table's number.
     pub(super) fn tell(&mut self, table: usize, number: u32, names: &ServerNames) -> ServerKeyForm {
         if number == 0 {

@@ -1,8 +1,8 @@
 //! A `peers` section: its connections, the resynchronization, reconnection attempts. The owner of the connections
 //! supplies bytes and the time. Must never hold more than one connection with a peer.
 
-use super::manner::{Manner, Reach, SyncContext};
 use super::plan::Shared;
+use super::send_parameters::{SendParameters, SyncContext, SyncState};
 use super::session::{Event, Fault, PATIENCE, Session};
 use super::status::{LastStatus, LearnState, PeerStatus, SectionStatus, TableStatus};
 use base::moment::Moment;
@@ -54,7 +54,7 @@ pub struct Ticket {
 
 /// The result of received bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heard {
+pub enum ReceiveResult {
     /// That many bytes were processed; the rest is an incomplete message.
     Taken(usize),
     /// The connection must be closed.
@@ -99,7 +99,7 @@ struct Peer {
     calling: Option<u64>,
     /// It is established, and the hello has been sent.
     greeting: bool,
-    reach: Vec<Reach>,
+    reach: Vec<SyncState>,
     /// It has not learned everything itself.
     knows_part: bool,
     reconnect: Option<Moment>,
@@ -124,7 +124,7 @@ impl Section {
     pub fn new(setting: Setting, now: Moment, successor: bool) -> Self {
         let names = setting.remotes.iter().map(|remote| (&remote.name, false));
         let peers = names.chain([(&setting.local, true)]).map(|(name, local)| Peer {
-            reach: vec![Reach::default(); setting.tables.len()],
+            reach: vec![SyncState::default(); setting.tables.len()],
             reconnect: (!local).then_some(now),
             status: PeerStatus { name: name.clone(), local, ..PeerStatus::default() },
             ..Peer::default()
@@ -299,16 +299,18 @@ impl Section {
     }
 
     /// Processes bytes received from a peer.
-    pub fn hear(&mut self, ticket: Ticket, bytes: &[u8], now: Moment) -> Heard {
+    pub fn hear(&mut self, ticket: Ticket, bytes: &[u8], now: Moment) -> ReceiveResult {
         let mut events = Vec::new();
-        let Some((session, mut around, status)) = self.split(ticket, now) else { return Heard::End(End::Replaced) };
+        let Some((session, mut around, status)) = self.split(ticket, now) else {
+            return ReceiveResult::End(End::Replaced);
+        };
         let heard = session.hear(bytes, &mut around, |event| events.push(event));
         let mut end = match heard {
-            Ok(taken) => Heard::Taken(taken),
-            Err(Fault::Told) => Heard::End(End::Told),
+            Ok(taken) => ReceiveResult::Taken(taken),
+            Err(Fault::Told) => ReceiveResult::End(End::Told),
             Err(Fault::Malformed(why)) => {
                 status.protocol_errors = status.protocol_errors.wrapping_add(1);
-                Heard::End(End::Malformed(why))
+                ReceiveResult::End(End::Malformed(why))
             }
         };
         for event in events {
@@ -317,7 +319,7 @@ impl Section {
                     let status = &mut self.peers[ticket.peer].status;
                     status.rx_heartbeats = status.rx_heartbeats.wrapping_add(1);
                 }
-                Event::Confirmed if self.leaving => end = Heard::End(End::Taught),
+                Event::Confirmed if self.leaving => end = ReceiveResult::End(End::Taught),
                 Event::Confirmed => {}
                 Event::Taught(everything) => self.taught(ticket.peer, everything, now),
             }
@@ -361,7 +363,7 @@ impl Section {
     pub fn say(&mut self, ticket: Ticket, out: &mut Vec<u8>, now: Moment, most: usize) -> Result<bool, End> {
         let remote = self.setting.remotes.get(ticket.peer);
         let shard = remote.map_or(0, |remote| remote.shard);
-        let manner = Manner { complete: self.is_complete(), shard, updates: self.setting.updates };
+        let manner = SendParameters { complete: self.is_complete(), shard, updates: self.setting.updates };
         let Some((session, mut around, status)) = self.split(ticket, now) else { return Err(End::Replaced) };
         if now >= session.heard + PATIENCE {
             status.no_heartbeat = status.no_heartbeat.wrapping_add(1);
@@ -465,7 +467,7 @@ impl Peer {
             told.names_sent = session.teaching.names_sent();
             told.names_learned = session.names_learned();
         }
-        let status = |(index, (shared, reach)): (usize, (&Shared, &Reach))| {
+        let status = |(index, (shared, reach)): (usize, (&Shared, &SyncState))| {
             let told = session.map_or((0, 0, 0, 0), |session| session.remote(index));
             let (remote_id, remote_data, last_get, last_acked) = told;
             TableStatus {

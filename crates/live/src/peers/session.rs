@@ -1,13 +1,13 @@
 //! One connection with a peer after the handshake: the messages to be sent, and the processing of received ones. Must
 //! never touch a socket, and never hold more than one message from the peer.
 
-use super::form;
-use super::manner::{Manner, SyncContext};
+use super::encoding;
 use super::names;
-use super::teaching::Teaching;
+use super::push::PushState;
+use super::send_parameters::{SendParameters, SyncContext};
 use base::moment::Moment;
 use std::time::Duration;
-use wire::peers::{Control, Definition, Malformed, Message, Update, ack, decode};
+use wire::peers::{Control, Definition, Malformed, Message, Update, UpdateFields, ack, decode};
 
 /// A heartbeat is sent after this time without other messages.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(3);
@@ -63,7 +63,7 @@ pub(super) struct Session {
     pub(super) asks: bool,
     /// Number of confirmations of the end of teaching to be sent.
     pub(super) confirms: u32,
-    pub(super) teaching: Teaching,
+    pub(super) teaching: PushState,
     /// By table: an update to be acknowledged.
     acks: Vec<Option<u32>>,
     remotes: Vec<Option<Remote>>,
@@ -83,7 +83,7 @@ impl Session {
             learning: false,
             asks: false,
             confirms: 0,
-            teaching: Teaching::default(),
+            teaching: PushState::default(),
             acks: vec![None; tables],
             remotes: (0..tables).map(|_| None).collect(),
             current: None,
@@ -134,7 +134,7 @@ impl Session {
                 }
                 Message::Control(Control::Heartbeat) => tell(Event::Heartbeat),
                 Message::Error => return Err(Fault::Told),
-                Message::Update(has, payload) => self.update(has, payload, around).map_err(Fault::Malformed)?,
+                Message::Update(fields, payload) => self.update(fields, payload, around).map_err(Fault::Malformed)?,
                 Message::Definition(payload) => self.define(payload, around).map_err(Fault::Malformed)?,
                 Message::Switch(id) => {
                     let is_it = |remote: &Option<Remote>| remote.as_ref().is_some_and(|one| one.definition.id == id);
@@ -158,7 +158,7 @@ impl Session {
         let definition = Definition::decode(payload)?;
         self.current = around.tables.iter().position(|shared| shared.name.as_bytes() == definition.name);
         let Some(index) = self.current else { return Ok(()) };
-        let fits = form::fits(&around.tables[index].table.plan, &definition);
+        let fits = encoding::fits(&around.tables[index].table.plan, &definition);
         let (last, confirmed) = self.remotes[index].as_ref().map_or((0, 0), |before| (before.last, before.confirmed));
         // An id refers to one table only.
         for other in self.remotes.iter_mut() {
@@ -170,20 +170,26 @@ impl Session {
         Ok(())
     }
 
-    fn update(&mut self, has: (bool, bool), payload: &[u8], around: &SyncContext<'_>) -> Result<(), Malformed> {
+    fn update(&mut self, fields: UpdateFields, payload: &[u8], around: &SyncContext<'_>) -> Result<(), Malformed> {
         let Some(index) = self.current else { return Ok(()) };
         let Some(remote) = self.remotes[index].as_mut() else { return Ok(()) };
-        let update = Update::decode(payload, has, &remote.definition)?;
+        let update = Update::decode(payload, fields, &remote.definition)?;
         remote.last = update.number.unwrap_or(remote.last.wrapping_add(1));
         self.acks[index] = Some(remote.last);
         if remote.fits {
-            form::learn(&around.tables[index], &remote.definition, &update, &mut self.names, around.now);
+            encoding::store_update(&around.tables[index], &remote.definition, &update, &mut self.names, around.now);
         }
         Ok(())
     }
 
     /// Appends the messages to be sent, about `most` bytes. True: it is a heartbeat.
-    pub(super) fn say(&mut self, out: &mut Vec<u8>, around: &mut SyncContext<'_>, most: usize, manner: Manner) -> bool {
+    pub(super) fn say(
+        &mut self,
+        out: &mut Vec<u8>,
+        around: &mut SyncContext<'_>,
+        most: usize,
+        manner: SendParameters,
+    ) -> bool {
         let before = out.len();
         for _ in 0..std::mem::take(&mut self.confirms) {
             Control::ResyncConfirm.encode(out);

@@ -14,7 +14,7 @@ mod values;
 pub use dynamic::value as dynamic_value;
 pub use rdp::server as rdp_server;
 pub use response::Answering;
-pub use values::{CookieValues, Placed};
+pub use values::{CookieInputs, CookieValues};
 
 use config::spec::{CookieMode, CookieSpec};
 use config::text;
@@ -102,7 +102,7 @@ pub struct PersistencePlan {
 
 /// The state of the cookies in a request: the third letter of the termination state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Presented {
+pub enum RequestCookieState {
     /// No cookie.
     #[default]
     None,
@@ -120,7 +120,7 @@ pub enum Presented {
     Unused,
 }
 
-impl Presented {
+impl RequestCookieState {
     pub const fn letter(self) -> u8 {
         match self {
             Self::None => b'N',
@@ -168,7 +168,7 @@ impl Returned {
 /// Resolves cookie values to servers.
 pub trait Lookup {
     /// Returns the server of a value. It may later turn out to be down.
-    fn find(&self, value: &[u8]) -> Found;
+    fn find(&self, value: &[u8]) -> CookieServer;
 
     /// Whether a found server can be used; called only if several cookies match servers.
     fn is_usable(&self, server: usize) -> bool;
@@ -176,7 +176,7 @@ pub trait Lookup {
 
 /// The server of a cookie's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum CookieServer {
     /// No server.
     Unknown,
     /// A server that is down.
@@ -191,7 +191,7 @@ pub enum Found {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Persistence {
     /// The state of the cookies in the request.
-    pub presented: Presented,
+    pub presented: RequestCookieState,
     /// The state of the cookie in the response.
     pub returned: Returned,
     /// The server selected by a cookie or a rule.
@@ -209,8 +209,9 @@ pub struct Persistence {
 impl Persistence {
     /// Records that a rule selected the server; cookies are ignored.
     pub fn overrule(&mut self, server: usize) {
-        if matches!(self.presented, Presented::Valid | Presented::Down | Presented::Invalid) {
-            self.presented = Presented::Unused;
+        if matches!(self.presented, RequestCookieState::Valid | RequestCookieState::Down | RequestCookieState::Invalid)
+        {
+            self.presented = RequestCookieState::Unused;
         }
         (self.server, self.direct) = (Some(server), true);
     }
@@ -233,8 +234,8 @@ impl Persistence {
     /// Records that the server is down or unreachable, and another one is selected.
     fn leave_server(&mut self) {
         (self.server, self.direct) = (None, false);
-        if self.presented == Presented::Valid {
-            self.presented = Presented::Down;
+        if self.presented == RequestCookieState::Valid {
+            self.presented = RequestCookieState::Down;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The persistence cookies of a request: each is evaluated, prefixes are cut off, and hidden cookies are removed. Must
 //! never modify another cookie, except for blanks around its equal sign.
 
-use super::{Cookie, Found, Lookup, Persistence, Presented, date};
+use super::{Cookie, CookieServer, Lookup, Persistence, RequestCookieState, date};
 use config::spec::CookieMode;
 use wire::http::{Fields, Head};
 
@@ -69,7 +69,7 @@ impl Cookie {
         let mut state = Persistence { ignored, ..Persistence::default() };
         let mut index = 0;
         while index < head.fields.len() {
-            if head.fields.value_if(index, FIELD).is_some() && self.read_field(head, index, &mut state, (now, lookup)) {
+            if head.fields.value_if(index, FIELD).is_some() && self.read_field(head, index, &mut state, now, lookup) {
                 head.fields.remove(index);
             } else {
                 index += 1;
@@ -84,7 +84,8 @@ impl Cookie {
         head: &mut Head,
         index: usize,
         state: &mut Persistence,
-        (now, lookup): (u64, &dyn Lookup),
+        now: u64,
+        lookup: &dyn Lookup,
     ) -> bool {
         let hides = self.indirect && self.mode == Some(CookieMode::Insert);
         let fields = &mut head.fields;
@@ -155,27 +156,29 @@ impl Cookie {
             None => {}
         }
         if state.ignored {
-            state.presented = Presented::Unused;
+            state.presented = RequestCookieState::Unused;
             return prefix;
         }
         match lookup.find(id) {
-            Found::Server(server) => {
-                (state.presented, state.server, state.direct) = (Presented::Valid, Some(server), true);
+            CookieServer::Server(server) => {
+                (state.presented, state.server, state.direct) = (RequestCookieState::Valid, Some(server), true);
             }
-            Found::Forced(server) => {
-                (state.presented, state.server, state.direct) = (Presented::Down, Some(server), true);
+            CookieServer::Forced(server) => {
+                (state.presented, state.server, state.direct) = (RequestCookieState::Down, Some(server), true);
             }
-            Found::Down if matches!(state.presented, Presented::None | Presented::Invalid) => {
-                state.presented = Presented::Down;
+            CookieServer::Down if matches!(state.presented, RequestCookieState::None | RequestCookieState::Invalid) => {
+                state.presented = RequestCookieState::Down;
             }
-            Found::Unknown if state.presented == Presented::None => state.presented = Presented::Invalid,
-            Found::Down | Found::Unknown => {}
+            CookieServer::Unknown if state.presented == RequestCookieState::None => {
+                state.presented = RequestCookieState::Invalid
+            }
+            CookieServer::Down | CookieServer::Unknown => {}
         }
         prefix
     }
 
     /// Parses the dates after a value. Returns the state of an expired cookie, whose dates are ignored.
-    fn read_dates(&self, dates: &[u8], state: &mut Persistence, now: u64) -> Option<Presented> {
+    fn read_dates(&self, dates: &[u8], state: &mut Persistence, now: u64) -> Option<RequestCookieState> {
         state.last = date::decode(dates);
         let first = dates.iter().position(|byte| *byte == b'|');
         state.first = first.and_then(|place| date::decode(&dates[place + 1..]));
@@ -184,8 +187,8 @@ impl Cookie {
             _ => false,
         };
         let late = match () {
-            () if is_over(state.first, self.max_life) => Presented::Old,
-            () if is_over(state.last, self.max_idle) => Presented::Expired,
+            () if is_over(state.first, self.max_life) => RequestCookieState::Old,
+            () if is_over(state.last, self.max_idle) => RequestCookieState::Expired,
             () => return None,
         };
         (state.last, state.first) = (None, None);

@@ -1,6 +1,6 @@
 //! Cookies in every mode, with the observed results of HAProxy 3.5.
 
-use super::{Answering, Cookie, CookieValues, Found, Lookup, Persistence, date};
+use super::{Answering, Cookie, CookieServer, CookieValues, Lookup, Persistence, date};
 use config::spec::{CookieMode, CookieSpec};
 use wire::http::{Head, Method};
 
@@ -35,13 +35,13 @@ fn cookie(options: &str) -> Cookie {
 struct Servers;
 
 impl Lookup for Servers {
-    fn find(&self, value: &[u8]) -> Found {
+    fn find(&self, value: &[u8]) -> CookieServer {
         match value {
-            b"a" => Found::Server(0),
-            b"b" => Found::Server(1),
-            b"d" => Found::Down,
-            b"late" => Found::Server(3),
-            _ => Found::Unknown,
+            b"a" => CookieServer::Server(0),
+            b"b" => CookieServer::Server(1),
+            b"d" => CookieServer::Down,
+            b"late" => CookieServer::Server(3),
+            _ => CookieServer::Unknown,
         }
     }
 

@@ -13,7 +13,7 @@ pub struct CookieValues {
 
 /// A server, and the inputs of its value.
 #[derive(Debug, Clone, Copy)]
-pub struct Placed<'a> {
+pub struct CookieInputs<'a> {
     pub server: usize,
     /// The value in its `server` line.
     pub own: Option<&'a [u8]>,
@@ -23,9 +23,9 @@ pub struct Placed<'a> {
 
 impl CookieValues {
     /// Computes the values of these servers; with a key, servers without a configured value get dynamic ones.
-    pub fn of_servers<'a>(servers: impl Iterator<Item = Placed<'a>>, key: Option<&[u8]>) -> Self {
+    pub fn of_servers<'a>(servers: impl Iterator<Item = CookieInputs<'a>>, key: Option<&[u8]>) -> Self {
         let mut values = Vec::new();
-        for Placed { server, own, address } in servers {
+        for CookieInputs { server, own, address } in servers {
             let dynamic = || Some(super::dynamic_value(key?, address?));
             values.resize_with(values.len().max(server + 1), || None);
             values[server] = own.map(Into::into).or_else(dynamic);

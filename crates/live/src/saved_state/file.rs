@@ -10,7 +10,7 @@ const MOST: usize = 25;
 
 /// An error in a whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flaw {
+pub enum FileError {
     /// The file is empty.
     Empty,
     /// The first line does not contain version 1.
@@ -69,34 +69,34 @@ impl Entry {
 ///
 /// # Errors
 /// The error in the file; nothing of it may be used then.
-pub fn entries(text: &[u8], mut wanted: impl FnMut(&str, &str) -> bool) -> Result<Vec<Entry>, Flaw> {
+pub fn entries(text: &[u8], mut wanted: impl FnMut(&str, &str) -> bool) -> Result<Vec<Entry>, FileError> {
     if text.is_empty() {
-        return Err(Flaw::Empty);
+        return Err(FileError::Empty);
     }
-    let (version, mut rest) = line(text).ok_or(Flaw::Version)?;
+    let (version, mut rest) = line(text).ok_or(FileError::Version)?;
     // Leading blanks and zeros are allowed.
     let version = version.trim_ascii_start();
     if version.is_empty()
         || version[version.len() - 1] != b'1'
         || version[..version.len() - 1].iter().any(|b| *b != b'0')
     {
-        return Err(Flaw::Version);
+        return Err(FileError::Version);
     }
     let mut found = Vec::new();
     let mut number = 0;
     while !rest.is_empty() {
         number += 1;
-        let (this, behind) = line(rest).ok_or(Flaw::Corrupted(number))?;
+        let (this, behind) = line(rest).ok_or(FileError::Corrupted(number))?;
         rest = behind;
         let this = this.trim_ascii();
         if this.is_empty() || this[0] == b'#' {
             continue;
         }
         let text = std::str::from_utf8(this).ok().filter(|text| !text.contains('\0'));
-        let text = text.ok_or(Flaw::Corrupted(number))?;
+        let text = text.ok_or(FileError::Corrupted(number))?;
         let fields: Vec<&str> = text.split_ascii_whitespace().take(MOST).collect();
         if fields.len() < FEWEST {
-            return Err(Flaw::Corrupted(number));
+            return Err(FileError::Corrupted(number));
         }
         if wanted(fields[Field::Backend as usize], fields[Field::Server as usize]) {
             found.push(Entry(fields.into_iter().map(Into::into).collect()));
@@ -117,7 +117,7 @@ mod tests {
 
     const LINE: &str = "2 bk 1 s1 127.0.0.1 2 0 11 11 4 1 0 0 6 0 0 0 - 2222 - 0 0 - - 0";
 
-    fn read(text: &[u8]) -> Result<Vec<String>, Flaw> {
+    fn read(text: &[u8]) -> Result<Vec<String>, FileError> {
         let entries = entries(text, |_, server| server != "other")?;
         Ok(entries.iter().map(|entry| format!("{}/{}", entry.backend(), entry.server())).collect())
     }
@@ -126,15 +126,15 @@ mod tests {
     fn lines_are_told_from_comments_and_from_what_is_none() {
         let one = || Ok(vec!["bk/s1".to_owned()]);
         let long = |length: usize| format!("1\n#{}\n{LINE}\n", "x".repeat(length - 2));
-        let rows: Vec<(String, Result<Vec<String>, Flaw>)> = vec![
-            (String::new(), Err(Flaw::Empty)),
-            ("2\n".into(), Err(Flaw::Version)),
-            ("1".into(), Err(Flaw::Version)),
-            ("1 \n".into(), Err(Flaw::Version)),
-            ("1\r\n".into(), Err(Flaw::Version)),
-            ("11\n".into(), Err(Flaw::Version)),
-            ("\n1\n".into(), Err(Flaw::Version)),
-            ("# x\n1\n".into(), Err(Flaw::Version)),
+        let rows: Vec<(String, Result<Vec<String>, FileError>)> = vec![
+            (String::new(), Err(FileError::Empty)),
+            ("2\n".into(), Err(FileError::Version)),
+            ("1".into(), Err(FileError::Version)),
+            ("1 \n".into(), Err(FileError::Version)),
+            ("1\r\n".into(), Err(FileError::Version)),
+            ("11\n".into(), Err(FileError::Version)),
+            ("\n1\n".into(), Err(FileError::Version)),
+            ("# x\n1\n".into(), Err(FileError::Version)),
             (" 01\n".into(), Ok(Vec::new())),
             ("1\n".into(), Ok(Vec::new())),
             (format!("1\n{LINE}\n"), one()),
@@ -143,24 +143,24 @@ mod tests {
             (format!("1\n{LINE} more and more\n"), one()),
             (format!("1\n# c\n\n \n{LINE}\n"), one()),
             (format!("1\n{LINE}\n{}\n", LINE.replace("s1", "other")), one()),
-            (format!("1\n{LINE}"), Err(Flaw::Corrupted(1))),
-            (format!("1\n# c\n\n{LINE}\na b\n"), Err(Flaw::Corrupted(4))),
-            (format!("1\n{LINE}\n1\n"), Err(Flaw::Corrupted(2))),
-            (format!("1\n{}\n", LINE.replace("s1", "s\u{0}1")), Err(Flaw::Corrupted(1))),
+            (format!("1\n{LINE}"), Err(FileError::Corrupted(1))),
+            (format!("1\n# c\n\n{LINE}\na b\n"), Err(FileError::Corrupted(4))),
+            (format!("1\n{LINE}\n1\n"), Err(FileError::Corrupted(2))),
+            (format!("1\n{}\n", LINE.replace("s1", "s\u{0}1")), Err(FileError::Corrupted(1))),
             (long(LONGEST), one()),
-            (long(LONGEST + 1), Err(Flaw::Corrupted(1))),
+            (long(LONGEST + 1), Err(FileError::Corrupted(1))),
         ];
         for (text, expected) in rows {
             assert_eq!(read(text.as_bytes()), expected, "{:?}", &text[..text.len().min(120)]);
         }
-        assert_eq!(read(b"1\n\xff\xfe\n"), Err(Flaw::Corrupted(1)));
-        assert_eq!(read(&[b'1'; 1 << 20]), Err(Flaw::Version));
+        assert_eq!(read(b"1\n\xff\xfe\n"), Err(FileError::Corrupted(1)));
+        assert_eq!(read(&[b'1'; 1 << 20]), Err(FileError::Version));
     }
 
     #[test]
     fn nineteen_fields_are_too_few() {
         let of = |count: usize| format!("1\n{}\n", LINE.split(' ').take(count).collect::<Vec<_>>().join(" "));
-        assert_eq!(read(of(19).as_bytes()), Err(Flaw::Corrupted(1)));
+        assert_eq!(read(of(19).as_bytes()), Err(FileError::Corrupted(1)));
         assert_eq!(read(of(20).as_bytes()), Ok(vec!["bk/s1".to_owned()]));
     }
 }

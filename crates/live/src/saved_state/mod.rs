@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::health::CheckStatus;
 
-pub use file::{Entry, Flaw, entries};
+pub use file::{Entry, FileError, entries};
 
 /// The operational state of a server (`srv_op_state`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

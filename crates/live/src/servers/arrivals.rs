@@ -2,7 +2,7 @@
 //! there are no references to the former server, and never remove a server with requests.
 
 use super::Servers;
-use crate::ramp::Ramps;
+use crate::load_limits::Ramps;
 use crate::server::ServerState;
 use crate::{Admin, Removal, ServerPlan};
 use balance::{Load, Loads};

@@ -2,7 +2,7 @@
 //! period. Must never read a clock, and never eject the last server.
 
 use super::Servers;
-use crate::{Ejection, Reason, Seen};
+use crate::{Ejection, Observation, Reason};
 use base::moment::Moment;
 use config::spec::OutlierSpec;
 use std::task::Waker;
@@ -90,7 +90,7 @@ impl Outliers {
     }
 
     /// Records the result of a request.
-    fn note(&mut self, server: usize, seen: Seen, now: Moment) {
+    fn note(&mut self, server: usize, seen: Observation, now: Moment) {
         self.roll(now);
         if self.records.len() <= server {
             self.records.resize(server + 1, Record::default());
@@ -109,7 +109,7 @@ impl Outliers {
     }
 
     /// Returns why a server should be ejected after that request.
-    fn reason(&self, server: usize, seen: Seen, others: impl Iterator<Item = usize>) -> Option<Reason> {
+    fn reason(&self, server: usize, seen: Observation, others: impl Iterator<Item = usize>) -> Option<Reason> {
         let own = self.window(server);
         if own.requests < self.written.min_requests || self.records[server].until.is_some() {
             return None;
@@ -142,7 +142,7 @@ impl Outliers {
 
 impl Servers {
     /// Records a response or a failure of a server: updates load balancing, and ejects the server if necessary.
-    pub(crate) fn heed(&mut self, server: usize, seen: Seen, now: Moment) -> (Option<Ejection>, Vec<Waker>) {
+    pub(crate) fn heed(&mut self, server: usize, seen: Observation, now: Moment) -> (Option<Ejection>, Vec<Waker>) {
         if self.servers.get(server).is_none_or(|state| state.removed.is_some()) {
             return (None, Vec::new());
         }

@@ -5,7 +5,6 @@
 //! An entry takes 32 bytes, plus its data (4 bytes per counter, 8 per byte counter, 12 per rate), its key (4 bytes for
 //! `ip` and `integer`, 16 for `ipv6`, 16 and the text for the others) and 4 to 8 bytes of index.
 
-mod bell;
 mod datum;
 mod entry;
 mod feed;
@@ -18,6 +17,7 @@ mod shard;
 #[cfg(test)]
 mod tests;
 mod tracked;
+mod update_waker;
 
 pub use datum::Datum;
 pub use entry::{EntryMut, EntryView};
@@ -30,7 +30,6 @@ pub use tracked::{Pinned, TableHandle, Tracked, Tracking};
 
 use base::AppendOnlyVec;
 use base::moment::Moment;
-use bell::Bell;
 use config::spec::DataKind;
 use expression::pattern::Key;
 use shard::Shard;
@@ -40,6 +39,7 @@ use std::sync::atomic::{
     Ordering::{Relaxed, SeqCst},
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use update_waker::UpdateWaker;
 
 /// Number of shards of a large table.
 const SHARDS: u32 = 64;
@@ -130,7 +130,7 @@ pub struct Table {
     /// The number of the last update.
     updates: AtomicU32,
     /// Wakes the task that sends updates to peers.
-    bell: Bell,
+    bell: UpdateWaker,
 }
 
 impl Table {
@@ -141,7 +141,7 @@ impl Table {
         let parts = (0..shards).map(|_| part()).collect();
         let (used, updates) = (AtomicU32::new(0), AtomicU32::new(0));
         let life = plan.expire.map_or(u64::MAX, |life| u64::try_from(life.as_nanos()).unwrap_or(u64::MAX));
-        Self { servers: ServerNames::default(), key, life, parts, used, updates, bell: Bell::default(), plan }
+        Self { servers: ServerNames::default(), key, life, parts, used, updates, bell: UpdateWaker::default(), plan }
     }
 
     /// Frees all entries, except in shards with a tracked one.
@@ -316,7 +316,7 @@ impl Table {
         let shard = self.shard(at);
         match shard.find(hash, key, now) {
             Some(slot) => Some((at, slot, shard)),
-            None => self.make((at, hash), key, now, shard),
+            None => self.make(at, hash, key, now, shard),
         }
     }
 
@@ -324,7 +324,8 @@ impl Table {
     #[inline(never)]
     fn make<'t>(
         &'t self,
-        (at, hash): (u32, u32),
+        at: u32,
+        hash: u32,
         key: &[u8],
         now: Moment,
         mut shard: MutexGuard<'t, Shard>,

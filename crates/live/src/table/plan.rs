@@ -92,7 +92,7 @@ impl StickTable {
 
 /// The location of a kind of data in an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Placed {
+struct DataSlot {
     /// Its first word.
     start: u32,
     /// 0: not stored.
@@ -107,7 +107,7 @@ pub struct Layout {
     /// The stored kinds, in order.
     pub stores: Vec<StoreSpec>,
     /// By kind.
-    places: [Placed; DataKind::ALL.len()],
+    places: [DataSlot; DataKind::ALL.len()],
     /// Number of words of an entry.
     words: usize,
 }
@@ -123,9 +123,9 @@ impl Layout {
     pub fn new(mut stores: Vec<StoreSpec>) -> Self {
         stores.sort_by_key(|store| store.kind);
         stores.dedup_by_key(|store| store.kind);
-        let (mut places, mut words) = ([Placed::default(); DataKind::ALL.len()], 0);
+        let (mut places, mut words) = ([DataSlot::default(); DataKind::ALL.len()], 0);
         for StoreSpec { kind, elements, period } in stores.iter().copied() {
-            places[kind as usize] = Placed { start: words as u32, elements, period };
+            places[kind as usize] = DataSlot { start: words as u32, elements, period };
             words += Self::width(kind) * elements as usize;
         }
         Self { stores, places, words }

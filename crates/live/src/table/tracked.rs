@@ -124,13 +124,7 @@ impl Pinned {
     ///
     /// # Errors
     /// When they will be available.
-    pub fn take_bytes(
-        &self,
-        kind: DataKind,
-        now: Moment,
-        limit: u64,
-        (least, wanted): (u64, u64),
-    ) -> Result<u64, Moment> {
+    pub fn take_bytes(&self, kind: DataKind, now: Moment, limit: u64, least: u64, wanted: u64) -> Result<u64, Moment> {
         let factor = u64::from(self.table.plan.byte_rate_factor);
         let events = |bytes: u64| u32::try_from(bytes.div_ceil(factor)).unwrap_or(u32::MAX);
         let limit = events(limit).max(1);

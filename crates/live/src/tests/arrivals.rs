@@ -17,7 +17,7 @@ pub(super) fn another(index: usize, weight: u32, maxconn: u32) -> ServerPlan {
 
 /// The expected state of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Known {
+enum ExpectedState {
     Ready,
     Out,
     Removed,
@@ -28,7 +28,7 @@ fn no_slot_is_lost_and_nothing_goes_where_it_must_not_while_servers_come_and_go(
     for (seed, balance) in (1..).zip(ALGORITHMS.iter().cycle().take(40)) {
         let mut dice = Dice(seed);
         let state = farm(balance.clone(), &[Plan(1, 3, 0), Plan(2, 3, 0)]);
-        let mut known = vec![Known::Ready, Known::Ready];
+        let mut known = vec![ExpectedState::Ready, ExpectedState::Ready];
         let mut held: Vec<ServerSlot> = Vec::new();
         let mut waiting: Vec<QueueTicket> = Vec::new();
         let (_, waker) = Bell::new();
@@ -39,15 +39,15 @@ fn no_slot_is_lost_and_nothing_goes_where_it_must_not_while_servers_come_and_go(
                     let server = another(known.len(), 1 + dice.below(4) as u32, 1 + dice.below(3) as u32);
                     assert!(state.add_server(&server, now));
                     assert!(!state.add_server(&server, now), "a place is given once");
-                    known.push(Known::Out);
+                    known.push(ExpectedState::Out);
                 }
                 1 if dice.below(2) == 0 => {
                     let server = dice.below(known.len());
                     let other = another(server, 1 + dice.below(4) as u32, 1 + dice.below(3) as u32);
-                    let is_gone = known[server] == Known::Removed;
+                    let is_gone = known[server] == ExpectedState::Removed;
                     assert_eq!(state.replace_server(&other, now), is_gone, "{balance:?} {seed} {step}");
                     if is_gone {
-                        known[server] = Known::Out;
+                        known[server] = ExpectedState::Out;
                         let status = state.status(server).unwrap();
                         assert_eq!(
                             (status.weight, status.load.limit),
@@ -59,22 +59,22 @@ fn no_slot_is_lost_and_nothing_goes_where_it_must_not_while_servers_come_and_go(
                     let server = dice.below(known.len());
                     let busy = held.iter().any(|slot| slot.server() == server);
                     let expected = match known[server] {
-                        Known::Removed => Removal::Unknown,
-                        Known::Ready => Removal::InService,
-                        Known::Out if busy => Removal::Busy,
-                        Known::Out => Removal::Possible,
+                        ExpectedState::Removed => Removal::Unknown,
+                        ExpectedState::Ready => Removal::InService,
+                        ExpectedState::Out if busy => Removal::Busy,
+                        ExpectedState::Out => Removal::Possible,
                     };
                     assert_eq!(state.remove_server(server, now), expected, "{balance:?} {seed} {step}");
                     if expected == Removal::Possible {
-                        known[server] = Known::Removed;
+                        known[server] = ExpectedState::Removed;
                     }
                 }
                 3 | 4 => {
                     let server = dice.below(known.len());
                     let ready = dice.below(2) == 0;
                     state.set_admin(server, if ready { Admin::Ready } else { Admin::Maintenance }, now);
-                    if known[server] != Known::Removed {
-                        known[server] = if ready { Known::Ready } else { Known::Out };
+                    if known[server] != ExpectedState::Removed {
+                        known[server] = if ready { ExpectedState::Ready } else { ExpectedState::Out };
                     }
                 }
                 5..8 if !held.is_empty() => drop(held.swap_remove(dice.below(held.len()))),
@@ -88,13 +88,13 @@ fn no_slot_is_lost_and_nothing_goes_where_it_must_not_while_servers_come_and_go(
                     };
                     match state.assign(&request) {
                         Assignment::Slot(slot) => {
-                            assert_eq!(known[slot.server()], Known::Ready, "{balance:?} {seed} {step}");
+                            assert_eq!(known[slot.server()], ExpectedState::Ready, "{balance:?} {seed} {step}");
                             held.push(slot);
                         }
                         Assignment::Queued(ticket) => waiting.push(ticket),
                         Assignment::QueueFull => {}
                         Assignment::Unavailable => {
-                            assert!(!known.contains(&Known::Ready), "{balance:?} {seed} {step}");
+                            assert!(!known.contains(&ExpectedState::Ready), "{balance:?} {seed} {step}");
                         }
                     }
                 }
@@ -109,7 +109,7 @@ fn no_slot_is_lost_and_nothing_goes_where_it_must_not_while_servers_come_and_go(
             for (server, known) in known.iter().enumerate() {
                 let of = held.iter().filter(|slot| slot.server() == server).count() as u32;
                 assert_eq!(state.counts(Some(server)).srv_conn, of, "{balance:?} {seed} {step}");
-                assert!(*known != Known::Removed || of == 0);
+                assert!(*known != ExpectedState::Removed || of == 0);
             }
         }
         drop(waiting);

@@ -4,8 +4,8 @@ use super::*;
 use config::spec::OutlierSpec;
 use std::time::Duration;
 
-const OK: Seen = Seen { took: Some(Duration::from_millis(10)), failed: false };
-const FAILED: Seen = Seen { took: None, failed: true };
+const OK: Observation = Observation { took: Some(Duration::from_millis(10)), failed: false };
+const FAILED: Observation = Observation { took: None, failed: true };
 
 fn at(millis: u64) -> Moment {
     Moment::from_nanos(millis * 1_000_000)
@@ -76,7 +76,7 @@ fn some_are_always_left() {
 
 #[test]
 fn who_is_slower_than_the_others_is_ejected_where_that_is_asked_for() {
-    let slow = Seen { took: Some(Duration::from_millis(100)), failed: false };
+    let slow = Observation { took: Some(Duration::from_millis(100)), failed: false };
     for (latency, expected) in [(None, false), (Some(300), true), (Some(2_000), false)] {
         let state = watched(3, OutlierSpec { latency, ..OutlierSpec::default() });
         let mut found = None;

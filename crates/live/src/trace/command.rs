@@ -111,7 +111,7 @@ impl Traces {
         }
         while let [keyword, after @ ..] = rest {
             let argument = after.first().copied().unwrap_or_default();
-            match self.apply(scope, (keyword, argument), find, sinks) {
+            match self.apply(scope, keyword, argument, find, sinks) {
                 Reply::Done => {}
                 other => return other,
             }
@@ -181,7 +181,8 @@ impl Traces {
     fn apply(
         &self,
         scope: Scope,
-        (keyword, argument): (&str, &str),
+        keyword: &str,
+        argument: &str,
         find: &dyn Fn(&str) -> Option<TraceSink>,
         sinks: Sinks<'_>,
     ) -> Reply {

@@ -17,7 +17,7 @@ pub struct Expect {
     /// The rule is negated (`!`): the match must fail.
     pub negated: bool,
     /// The pattern and the part of the response that it is matched against.
-    pub wanted: Wanted,
+    pub wanted: ExpectMatch,
     /// `min-recv`: minimum number of received bytes before the match is evaluated. `None` if not specified, or -1.
     pub at_least: Option<usize>,
     /// The comment reported on failure.
@@ -38,7 +38,7 @@ pub struct Expect {
 
 /// The match of an `expect` rule.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Wanted {
+pub enum ExpectMatch {
     /// `string` and `binary`: bytes within the received data.
     Bytes {
         bytes: Box<[u8]>,
@@ -108,7 +108,7 @@ pub enum Finding {
 
 impl Expect {
     /// Creates a rule with the manual's default values.
-    pub fn new(wanted: Wanted) -> Self {
+    pub fn new(wanted: ExpectMatch) -> Self {
         Self {
             negated: false,
             wanted,
@@ -126,8 +126,8 @@ impl Expect {
     /// Evaluates the rule on received bytes. `complete`: the response is complete, or the buffer is full.
     pub fn look(&self, received: &[u8], complete: bool, context: &Context<'_>) -> Finding {
         let text = match &self.wanted {
-            Wanted::Bytes { bytes, .. } => Some(bytes.to_vec()),
-            Wanted::Format(content) => Some(content.render(context)),
+            ExpectMatch::Bytes { bytes, .. } => Some(bytes.to_vec()),
+            ExpectMatch::Format(content) => Some(content.render(context)),
             _ => None,
         };
         // A text cannot match before as many bytes have been received.
@@ -137,8 +137,10 @@ impl Expect {
         }
         let found = match (&self.wanted, &text) {
             (_, Some(text)) => memmem::find(received, text).is_some(),
-            (Wanted::Pattern { pattern, binary: true }, _) => context.bounded(pattern.is_match(&hexadecimal(received))),
-            (Wanted::Pattern { pattern, .. }, _) => context.bounded(pattern.is_match(received)),
+            (ExpectMatch::Pattern { pattern, binary: true }, _) => {
+                context.bounded(pattern.is_match(&hexadecimal(received)))
+            }
+            (ExpectMatch::Pattern { pattern, .. }, _) => context.bounded(pattern.is_match(received)),
             _ => false,
         };
         if context.exhausted.get() {
@@ -155,9 +157,11 @@ impl Expect {
     /// Evaluates the rule on a response's head; `None` if it depends on the body.
     pub fn judge_head(&self, head: &Head, context: &Context<'_>) -> Option<bool> {
         let holds = match &self.wanted {
-            Wanted::Status(ranges) => ranges.iter().any(|range| range.contains(&head.status())),
-            Wanted::StatusPattern(pattern) => context.bounded(pattern.is_match(head.status().to_string().as_bytes())),
-            Wanted::Field { whole, name, value } => {
+            ExpectMatch::Status(ranges) => ranges.iter().any(|range| range.contains(&head.status())),
+            ExpectMatch::StatusPattern(pattern) => {
+                context.bounded(pattern.is_match(head.status().to_string().as_bytes()))
+            }
+            ExpectMatch::Field { whole, name, value } => {
                 let mut fields = head.fields().filter(|field| name.matches(field.0, true, context));
                 match value {
                     None => fields.next().is_some(),
@@ -169,7 +173,11 @@ impl Expect {
                     }),
                 }
             }
-            Wanted::Bytes { .. } | Wanted::Pattern { .. } | Wanted::Format(_) | Wanted::Protocol(_) | Wanted::Grpc => {
+            ExpectMatch::Bytes { .. }
+            | ExpectMatch::Pattern { .. }
+            | ExpectMatch::Format(_)
+            | ExpectMatch::Protocol(_)
+            | ExpectMatch::Grpc => {
                 return None;
             }
         };
@@ -179,7 +187,7 @@ impl Expect {
     /// Returns the status of a failure.
     pub fn error_status(&self) -> CheckStatus {
         self.error.unwrap_or(match self.wanted {
-            Wanted::Status(_) | Wanted::StatusPattern(_) | Wanted::Field { .. } => CheckStatus::L7Status,
+            ExpectMatch::Status(_) | ExpectMatch::StatusPattern(_) | ExpectMatch::Field { .. } => CheckStatus::L7Status,
             _ => CheckStatus::L7Response,
         })
     }

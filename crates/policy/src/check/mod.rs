@@ -10,7 +10,7 @@ mod protocol;
 
 pub use agent::{AgentAnswer, Word};
 pub use answer::Answer;
-pub use expect::{Expect, FieldMatch, Finding, TextMatch, Wanted};
+pub use expect::{Expect, ExpectMatch, FieldMatch, Finding, TextMatch};
 pub(crate) use parse::{WrittenRequest, http_line, http_rule, implicit_steps, tcp_rule};
 pub(crate) use protocol::script;
 pub use protocol::{GrpcAnswer, Judgement};
@@ -20,7 +20,7 @@ use crate::rule::Action;
 use config::spec::{InitialState, MuxProtocol};
 use expression::Expression;
 use expression::log_format::LogFormat;
-use live::Observed;
+use live::ObservePlan;
 use live::health::Pace;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ pub struct ServerCheck {
     /// The check that replaces the backend's one (`healthcheck`).
     pub script: Option<Arc<Check>>,
     /// `observe`; `None`: traffic is not observed.
-    pub observed: Option<Observed>,
+    pub observed: Option<ObservePlan>,
 }
 
 /// The parameters of an agent check (`agent-check`).

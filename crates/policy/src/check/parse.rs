@@ -1,7 +1,7 @@
 //! Parses the rules of `http-check` and `tcp-check`, and `option httpchk`. Error messages are HAProxy's. Must never
 //! look at a server.
 
-use super::{CheckStep, Connect, Content, Expect, FieldMatch, Payload, Port, Request, TextMatch, Wanted};
+use super::{CheckStep, Connect, Content, Expect, ExpectMatch, FieldMatch, Payload, Port, Request, TextMatch};
 use crate::rule::{Parsing, RuleError, Words, find_action};
 use config::address::{self, AddressRules};
 use config::document::Word;
@@ -110,7 +110,7 @@ pub(crate) fn implicit_steps(
     }
     let last = steps.iter().rposition(|step| matches!(step, CheckStep::Request(_))).unwrap_or(0);
     if !steps[last..].iter().any(|step| matches!(step, CheckStep::Expect(_))) {
-        steps.push(CheckStep::Expect(Box::new(Expect::new(Wanted::Status(Box::from([200..=399]))))));
+        steps.push(CheckStep::Expect(Box::new(Expect::new(ExpectMatch::Status(Box::from([200..=399]))))));
     }
     steps
 }
@@ -499,20 +499,20 @@ fn pattern(
     words: &mut Words<'_>,
     parsing: &Parsing<'_>,
     is_http: bool,
-) -> Result<Option<Wanted>, RuleError> {
+) -> Result<Option<ExpectMatch>, RuleError> {
     let argument = |words: &mut Words<'_>| -> Result<Word, RuleError> {
         Ok(words.expect(&format!("'{name}' expects a <pattern> as argument"))?.clone())
     };
     let regex = |word: &Word| noted(parsing, word, false);
     Ok(Some(match (name, is_http) {
-        ("string", _) => Wanted::Bytes { bytes: bytes(&argument(words)?), binary: false },
-        ("rstring", _) => Wanted::Pattern { pattern: regex(&argument(words)?)?, binary: false },
-        ("string-lf", _) => Wanted::Format(Content::Text(Box::new(text_format(&argument(words)?, parsing)?))),
-        ("binary", false) => Wanted::Bytes { bytes: unhex(&argument(words)?)?, binary: true },
-        ("rbinary", false) => Wanted::Pattern { pattern: regex(&argument(words)?)?, binary: true },
-        ("binary-lf", false) => Wanted::Format(Content::Hex(Box::new(text_format(&argument(words)?, parsing)?))),
-        ("status", true) => Wanted::Status(statuses(&argument(words)?)?),
-        ("rstatus", true) => Wanted::StatusPattern(regex(&argument(words)?)?),
+        ("string", _) => ExpectMatch::Bytes { bytes: bytes(&argument(words)?), binary: false },
+        ("rstring", _) => ExpectMatch::Pattern { pattern: regex(&argument(words)?)?, binary: false },
+        ("string-lf", _) => ExpectMatch::Format(Content::Text(Box::new(text_format(&argument(words)?, parsing)?))),
+        ("binary", false) => ExpectMatch::Bytes { bytes: unhex(&argument(words)?)?, binary: true },
+        ("rbinary", false) => ExpectMatch::Pattern { pattern: regex(&argument(words)?)?, binary: true },
+        ("binary-lf", false) => ExpectMatch::Format(Content::Hex(Box::new(text_format(&argument(words)?, parsing)?))),
+        ("status", true) => ExpectMatch::Status(statuses(&argument(words)?)?),
+        ("rstatus", true) => ExpectMatch::StatusPattern(regex(&argument(words)?)?),
         ("hdr" | "fhdr", true) => field(name, words, parsing)?,
         _ => return Ok(None),
     }))
@@ -536,30 +536,31 @@ fn statuses(word: &Word) -> Result<Box<[RangeInclusive<u16>]>, RuleError> {
     ranges.collect()
 }
 
-fn field(name: &str, words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Wanted, RuleError> {
+fn field(name: &str, words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<ExpectMatch, RuleError> {
     let missing =
         || RuleError::new(format!("'{name}' expects at the name keyword as first argument followed by a pattern"));
     let keyword = words.take().ok_or_else(missing)?;
     if !matches!(keyword.text.as_str(), "name" | "name-lf") {
         return Err(missing());
     }
-    let in_name = text_match(name, (keyword.text.ends_with("-lf"), true), words, parsing)?.ok_or_else(missing)?;
+    let in_name = text_match(name, keyword.text.ends_with("-lf"), true, words, parsing)?.ok_or_else(missing)?;
     let value = match words.peek_text() {
         keyword @ ("value" | "value-lf") => {
             words.take();
-            let found = text_match(name, (keyword.ends_with("-lf"), false), words, parsing)?;
+            let found = text_match(name, keyword.ends_with("-lf"), false, words, parsing)?;
             let missing = || RuleError::new(format!("'{name}' expect a pattern with the value keyword"));
             Some(found.ok_or_else(missing)?)
         }
         "" => None,
         _ => return Err(RuleError::at(words.peek(), format!("'{name}' expect a pattern with the value keyword"))),
     };
-    Ok(Wanted::Field { whole: name == "fhdr", name: in_name, value })
+    Ok(ExpectMatch::Field { whole: name == "fhdr", name: in_name, value })
 }
 
 fn text_match(
     name: &str,
-    (is_format, is_name): (bool, bool),
+    is_format: bool,
+    is_name: bool,
     words: &mut Words<'_>,
     parsing: &Parsing<'_>,
 ) -> Result<Option<TextMatch>, RuleError> {

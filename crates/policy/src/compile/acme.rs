@@ -3,7 +3,7 @@
 
 use super::Compiler;
 use super::tls::located;
-use crate::program::{Acme, AcmeCertificate, AcmeSection, Challenge, Kept, OcspUpdates};
+use crate::program::{Acme, AcmeCertificate, AcmeSection, CertificateStorage, Challenge, OcspUpdates};
 use config::diagnostic::{Diagnostic, Form, Severity};
 use config::span::{Span, Spanned};
 use config::spec::{
@@ -27,7 +27,7 @@ const HTTP: u16 = 80;
 const FOLDER: &str = "/var/lib/weir/acme";
 
 /// A certificate and its `acme` section; `None` for the section of `bind ... acme`.
-pub(super) type Asked = (AcmeCertificate, Option<Spanned<String>>);
+pub(super) type CertificateRequest = (AcmeCertificate, Option<Spanned<String>>);
 
 impl Compiler<'_> {
     /// Records that a certificate of the storage is obtained by ACME, if its line says so.
@@ -52,7 +52,8 @@ impl Compiler<'_> {
     #[expect(clippy::option_option, reason = "nothing to make is no failure")]
     pub(super) fn stand_in(
         &mut self,
-        (name, file): (&str, &str),
+        name: &str,
+        file: &str,
         load: &LoadSpec,
     ) -> Option<Option<Result<Arc<Certificate>, String>>> {
         let is_dummy = load.generate_dummy == Some(true);
@@ -159,7 +160,7 @@ impl Compiler<'_> {
         let file = format!("{first}.pem");
         let name = format!("{}/{file}", folder(global).trim_end_matches('/'));
         certificate.name = name.as_str().into();
-        certificate.kept = Some(Kept { file: file.into(), challenge: Challenge::TlsAlpn01 });
+        certificate.kept = Some(CertificateStorage { file: file.into(), challenge: Challenge::TlsAlpn01 });
         match self.acme.iter().map(|(other, _)| other).find(|other| other.name == certificate.name) {
             Some(other) if *other != certificate => {
                 let message = format!("'acme' : another line asks for '{first}' with other names.");

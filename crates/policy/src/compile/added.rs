@@ -10,15 +10,15 @@ use config::diagnostic::Diagnostic;
 use config::spec::{Family, Mode, ServerSpec, Spec};
 use expression::key::Keys;
 use expression::pattern;
-use expression::variable::Known;
+use expression::variable::VariableNames;
 use live::ServerPlace;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 /// A resolver that resolves nothing.
-pub(super) struct Nobody<'p>(pub(super) &'p Program);
+pub(super) struct NoResolver<'p>(pub(super) &'p Program);
 
-impl Resolver for Nobody<'_> {
+impl Resolver for NoResolver<'_> {
     fn resolve(&mut self, _: &str, _: Family) -> Result<IpAddr, String> {
         Err("nothing is looked up at run time".to_owned())
     }
@@ -58,7 +58,8 @@ pub(super) fn fixes_servers(program: &Program, proxy: usize) -> Option<String> {
 /// # Errors
 /// The reason why the server cannot be added.
 pub fn add_server(
-    (spec, program): (&Spec, &Program),
+    spec: &Spec,
+    program: &Program,
     proxy: usize,
     mut written: ServerSpec,
     serial: usize,
@@ -87,13 +88,13 @@ pub fn add_server(
         let owner = program.guid_owner(guid);
         owner.map_or(Ok(()), |owner| Err(format!("'guid': duplicate entry with {owner}.")))?;
     }
-    let (mut nobody, mut found) = (Nobody(program), Vec::new());
+    let (mut nobody, mut found) = (NoResolver(program), Vec::new());
     let mut compiler = Compiler::new(spec, &mut nobody, &mut found);
     compiler.shared.wanted = Arc::clone(&program.wanted);
     compiler.tls.know(known);
     let names = compiler.names(spec, Some(proxy));
     let index = backend.servers.places();
-    let server = compiler.server(spec, &names, (written_proxy, &backend.check), index, &written);
+    let server = compiler.server(spec, &names, written_proxy, &backend.check, index, &written);
     let lists = compiler.shared.lists.take().finish();
     if let Some(alert) = found.into_iter().find(Diagnostic::is_alert) {
         let head = format!("'server {}/{}' : ", compiled.name, written.name.value);
@@ -145,10 +146,10 @@ pub fn is_backend_predecessor(old: &Proxy, fresh: &Proxy) -> bool {
 ///
 /// # Errors
 /// The reason why the backend cannot be added.
-pub fn add_backend((spec, program): (&Spec, &Program), defaults: usize) -> Result<(Proxy, Known), String> {
+pub fn add_backend(spec: &Spec, program: &Program, defaults: usize) -> Result<(Proxy, VariableNames), String> {
     let index = program.proxies.places();
     let written = spec.proxies.get(index).ok_or("No such backend.")?;
-    let (mut nobody, mut found) = (Nobody(program), Vec::new());
+    let (mut nobody, mut found) = (NoResolver(program), Vec::new());
     let mut compiler = Compiler::new(spec, &mut nobody, &mut found);
     compiler.shared.tables.replace(program.tables.clone());
     // Inline patterns of the rules are not lists of the program: the runtime API does not show them.
@@ -198,7 +199,7 @@ fn leader(spec: &Spec, program: &Program, proxy: usize, name: &str) -> Result<Se
     if found.check.is_none() && found.agent.is_none() && found.tracking.leader.is_none() {
         return refused("as it does not have any check nor agent enabled");
     }
-    Ok((backend.index, found.index))
+    Ok(ServerPlace { proxy: backend.index, server: found.index })
 }
 
 /// Returns the ID of an added server: the specified one, else the lowest free one.

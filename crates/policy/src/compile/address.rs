@@ -24,7 +24,8 @@ impl Compiler<'_> {
     /// `is_followed`: the name is resolved at run time.
     pub(super) fn initial_address(
         &mut self,
-        (written, last): (&AddressSpec, Option<IpAddr>),
+        written: &AddressSpec,
+        last: Option<IpAddr>,
         methods: &[InitialAddress],
         is_followed: bool,
     ) -> Result<ServerAddress, String> {

@@ -24,7 +24,7 @@ impl Compiler<'_> {
         let servers = written.servers.iter().enumerate();
         let names = &self.names(spec, Some(proxy));
         let servers = servers
-            .filter_map(|(index, server)| self.server(spec, names, (written, &check), index, server))
+            .filter_map(|(index, server)| self.server(spec, names, written, &check, index, server))
             .collect::<Vec<_>>();
         // The unique ID of a `listen` is also that of its frontend.
         let is_alone = written.kind == ProxyKind::Backend;
@@ -86,7 +86,7 @@ impl Compiler<'_> {
             let follows = self.resolving(spec, proxy, written).is_some();
             let methods = &written.connecting.initial_address;
             let last = self.resolver.last_address(&proxy.name.value, &written.name.value);
-            if let Err(message) = self.initial_address((&written.address.value, last), methods, follows) {
+            if let Err(message) = self.initial_address(&written.address.value, last, methods, follows) {
                 let head = format!("'server {}/{}' : ", proxy.name.value, written.name.value);
                 self.alert(written.address.span, Form::LatePlaced, format!("{head}{message}"));
             }
@@ -124,32 +124,44 @@ impl Compiler<'_> {
         }
     }
 
+    /// Returns the address that a server starts with; `None` if an error was reported.
+    fn first_address(
+        &mut self,
+        proxy: &ProxySpec,
+        written: &ServerSpec,
+        is_followed: bool,
+        head: &str,
+    ) -> Option<ServerAddress> {
+        let methods = &written.connecting.initial_address;
+        let last = self.resolver.last_address(&proxy.name.value, &written.name.value);
+        match self.initial_address(&written.address.value, last, methods, is_followed) {
+            Ok(address) => Some(address),
+            Err(message) => {
+                self.alert(written.address.span, Form::LatePlaced, format!("{head}{message}"));
+                self.lacks_address = true;
+                None
+            }
+        }
+    }
+
     pub(super) fn server(
         &mut self,
         spec: &Spec,
         names: &SpecNames<'_>,
-        (proxy, check): (&ProxySpec, &Check),
+        proxy: &ProxySpec,
+        check: &Check,
         index: usize,
         written: &ServerSpec,
     ) -> Option<Server> {
         let head = format!("'server {}/{}' : ", proxy.name.value, written.name.value);
         let resolving = self.resolving(spec, proxy, written).map(Box::new);
-        let methods = &written.connecting.initial_address;
-        let last = self.resolver.last_address(&proxy.name.value, &written.name.value);
-        let address = match self.initial_address((&written.address.value, last), methods, resolving.is_some()) {
-            Ok(address) => address,
-            Err(message) => {
-                self.alert(written.address.span, Form::LatePlaced, format!("{head}{message}"));
-                self.lacks_address = true;
-                return None;
-            }
-        };
+        let address = self.first_address(proxy, written, resolving.is_some(), &head)?;
         self.note_unresolved(proxy, written, &address, resolving.is_some());
         names.begin_at(written.span);
-        let by_tls = (written, self.is_checked_by_tls(names, proxy, written));
-        let tls = self.server_tls(by_tls, proxy, &spec.global.tls, names, &head);
+        let by_tls = self.is_checked_by_tls(names, proxy, written);
+        let tls = self.server_tls(written, by_tls, proxy, &spec.global.tls, names, &head);
         let connecting = self.connecting(names, proxy, written, &address, &head, tls);
-        let check = self.server_check(names, (proxy, check), written, &address, &connecting);
+        let check = self.server_check(names, proxy, check, written, &address, &connecting);
         self.refuse_varying(proxy, written, connecting.varies, &head);
         self.refuse_reversed(proxy, written, &address, &head);
         let log = match proxy.mode {
@@ -170,10 +182,7 @@ impl Compiler<'_> {
             name: written.name.value.as_str().into(),
             id: written.id,
             id_is_written: written.id_is_written,
-            host: match &written.address.value {
-                AddressSpec::Inet { host: HostSpec::Name(name), .. } => Some(name.as_str().into()),
-                _ => None,
-            },
+            host: host_name(&written.address.value).map(Into::into),
             resolving,
             place: place(written, &address),
             address,
@@ -204,6 +213,14 @@ impl Compiler<'_> {
             down_shuts_sessions: written.check.down_shuts_sessions,
             up_shuts_backups: written.check.up_shuts_backups,
         })
+    }
+}
+
+/// Returns the host name of an address.
+fn host_name(address: &AddressSpec) -> Option<&str> {
+    match address {
+        AddressSpec::Inet { host: HostSpec::Name(name), .. } => Some(name),
+        _ => None,
     }
 }
 

@@ -7,14 +7,14 @@ use super::rules::owner;
 use crate::check::{self, AgentCheck, Check, CheckStep, External, Port, ServerCheck};
 use crate::program::{Connecting, MuxProtocol, ServerAddress, ServerPort};
 use crate::rule::{Parsing, RuleError, Words};
-use config::diagnostic::{Diagnostic, Form, Turn};
+use config::diagnostic::{Diagnostic, Form, ReportOrder};
 use config::spec::{
     CheckMethod, CheckSpec, GlobalSpec, HealthcheckSpec, Mode, Observe, ProtocolCheck, ProxySpec, RuleLineSpec,
     ServerSpec, Spec,
 };
 use config::text;
 use expression::sample::EvalPlace;
-use live::Observed;
+use live::ObservePlan;
 use live::health::Pace;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -24,13 +24,23 @@ use std::time::Duration;
 /// A parser of one rule.
 type ReadRule = fn(&mut Words<'_>, &Parsing<'_>) -> Result<CheckStep, RuleError>;
 
+/// The rules of a check that have the same keyword.
+struct CheckRules<'a> {
+    /// `tcp-check` or `http-check`.
+    keyword: &'a str,
+    lines: &'a [RuleLineSpec],
+    read: ReadRule,
+    /// Number of lines at the start whose order is not validated.
+    unjudged: usize,
+}
+
 impl Compiler<'_> {
     /// Compiles the check of a backend's servers.
     pub(super) fn check(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> Check {
         let names = self.names(spec, Some(index));
         let bufsize = buffer_size(&spec.global);
         let program = self.check_program(&spec.global, written).map(Box::new);
-        let check = self.check_of((written, &written.check), &names, true, bufsize);
+        let check = self.check_of(written, &written.check, &names, true, bufsize);
         Check { program, ..check }
     }
 
@@ -91,7 +101,8 @@ impl Compiler<'_> {
     /// expressions. `of_proxy`: the rules are the backend's.
     fn check_of(
         &mut self,
-        (written, rules): (&ProxySpec, &CheckSpec),
+        written: &ProxySpec,
+        rules: &CheckSpec,
         names: &SpecNames<'_>,
         of_proxy: bool,
         bufsize: usize,
@@ -99,8 +110,15 @@ impl Compiler<'_> {
         let is_httpchk = matches!(rules.method, CheckMethod::Http(_));
         let is_grpc = matches!(rules.method, CheckMethod::Protocol(ProtocolCheck::Grpc { .. }));
         let is_tcp = rules.method == CheckMethod::Tcp;
-        let tcp = self.script(&rules.tcp, written, names, ("tcp-check", check::tcp_rule, 0));
-        let http = self.script(&rules.http, written, names, ("http-check", check::http_rule, rules.http_unjudged));
+        let tcp = CheckRules { keyword: "tcp-check", lines: &rules.tcp, read: check::tcp_rule, unjudged: 0 };
+        let http = CheckRules {
+            keyword: "http-check",
+            lines: &rules.http,
+            read: check::http_rule,
+            unjudged: rules.http_unjudged,
+        };
+        let tcp = self.script(tcp, written, names);
+        let http = self.script(http, written, names);
         for (lines, is_used, kind, option) in
             [(&rules.tcp, is_tcp, "tcp-check", "tcp-check"), (&rules.http, is_httpchk, "http-check", "httpchk")]
         {
@@ -108,7 +126,7 @@ impl Compiler<'_> {
                 let owner = owner(written);
                 let text = format!("{owner} uses {kind} rules without 'option {option}', so the rules are ignored.");
                 // HAProxy looks at the rules of HTTP first.
-                let turn = Turn::Early(if kind == "http-check" { 4 } else { 9 });
+                let turn = ReportOrder::Early(if kind == "http-check" { 4 } else { 9 });
                 self.warn(Diagnostic::warning(line.span, text).with_form(Form::Bare).in_turn(turn, written.name.span));
             }
         }
@@ -149,13 +167,8 @@ impl Compiler<'_> {
         })
     }
 
-    fn script(
-        &mut self,
-        lines: &[RuleLineSpec],
-        written: &ProxySpec,
-        names: &SpecNames<'_>,
-        (kind, read, unjudged): (&str, ReadRule, usize),
-    ) -> Vec<CheckStep> {
+    fn script(&mut self, rules: CheckRules<'_>, written: &ProxySpec, names: &SpecNames<'_>) -> Vec<CheckStep> {
+        let CheckRules { keyword, lines, read, unjudged } = rules;
         let mut steps: Vec<CheckStep> = Vec::new();
         let mut broken = false;
         for (at, line) in lines.iter().enumerate() {
@@ -163,10 +176,10 @@ impl Compiler<'_> {
             let mut words = Words::new(&line.words);
             let parsing =
                 Parsing { names, place: EvalPlace::Check, set: 0, proxy: written, warnings: RefCell::default() };
-            let what = format!("'{kind} {}'", words.action());
+            let what = format!("'{keyword} {}'", words.action());
             // After an invalid step, the order of the following ones is not checked.
             match read(&mut words, &parsing)
-                .and_then(|step| if broken { Ok(step) } else { in_order(&steps, step, kind, at >= unjudged) })
+                .and_then(|step| if broken { Ok(step) } else { in_order(&steps, step, keyword, at >= unjudged) })
             {
                 Ok(step) => steps.push(step),
                 Err(RuleError { message, hint, span, .. }) => {
@@ -188,27 +201,28 @@ impl Compiler<'_> {
         let named: HashSet<&str> = named.map(|name| name.value.as_str()).collect();
         let unused = |section: &&HealthcheckSpec| !named.contains(section.name.value.as_str());
         for section in spec.sections.healthchecks.iter().filter(unused) {
-            let _ = self.check_of((any, &section.check), &names, false, buffer_size(&spec.global));
+            let _ = self.check_of(any, &section.check, &names, false, buffer_size(&spec.global));
         }
     }
 
-    /// Compiles the check of a server; `None` if it is not checked.
+    /// Compiles the check of a server; `None` if it is not checked. `check` is that of its backend.
     pub(super) fn server_check(
         &mut self,
         names: &SpecNames<'_>,
-        proxy: (&ProxySpec, &Check),
+        proxy: &ProxySpec,
+        check: &Check,
         server: &ServerSpec,
         address: &ServerAddress,
         connecting: &Connecting,
     ) -> Option<ServerCheck> {
         let written = &server.check;
-        let section = self.healthcheck_section(names, proxy.0, server);
+        let section = self.healthcheck_section(names, proxy, server);
         if !written.enabled {
             return None;
         }
         let script = section.map(|section| {
             if !section.typed {
-                let head = format!("'server {}/{}' : ", proxy.0.name.value, server.name.value);
+                let head = format!("'server {}/{}' : ", proxy.name.value, server.name.value);
                 let span = written.healthcheck.as_ref().map_or(server.span, |name| name.span);
                 self.alert(
                     span,
@@ -217,29 +231,16 @@ impl Compiler<'_> {
                 );
             }
             let bufsize = buffer_size(&names.spec.global);
-            Arc::new(self.check_of((proxy.0, &section.check), names, false, bufsize))
+            Arc::new(self.check_of(proxy, &section.check, names, false, bufsize))
         });
-        self.check_protocol(proxy, server, script.as_deref());
+        self.check_protocol(proxy, server, script.as_deref().unwrap_or(check));
         let own = match &written.address {
             Some(own) => self.server_address(&own.value).ok(),
             None => None,
         };
         let port = written.port.filter(|port| *port > 0);
-        let service = |address: &ServerAddress| match address {
-            // HAProxy requires no port if the server's address is the client's destination.
-            ServerAddress::Inet { ip, .. } if ip.is_unspecified() && own.is_none() => true,
-            ServerAddress::Inet { port: ServerPort::Exact(port), .. } => *port > 0,
-            ServerAddress::Inet { .. } => false,
-            _ => true,
-        };
-        let connects = |step: &CheckStep| match step {
-            CheckStep::Connect(connect) => Some(matches!(&connect.port, Some(Port::Fixed(_) | Port::Evaluated(_)))),
-            _ => None,
-        };
-        let used = script.as_deref().unwrap_or(proxy.1);
-        let named = used.program.is_some() || used.steps.iter().find_map(connects).unwrap_or(false);
-        if port.is_none() && !service(address) && !own.as_ref().is_some_and(service) && !named {
-            let (backend, name) = (&proxy.0.name.value, &server.name.value);
+        if port.is_none() && !has_port(address, own.as_ref(), script.as_deref().unwrap_or(check)) {
+            let (backend, name) = (&proxy.name.value, &server.name.value);
             let message =
                 format!("config: backend '{backend}': server '{name}' has neither service port nor check port.");
             self.alert(server.span, Form::Bare, message);
@@ -270,7 +271,7 @@ impl Compiler<'_> {
             fall: written.fall,
             initial: written.initial,
             script,
-            observed: self.observed(proxy.0, server),
+            observed: self.observed(proxy, server),
         })
     }
 
@@ -334,11 +335,11 @@ impl Compiler<'_> {
     }
 
     /// Validates that `check-proto` fits the type of the check.
-    fn check_protocol(&mut self, proxy: (&ProxySpec, &Check), server: &ServerSpec, script: Option<&Check>) {
-        self.check_application(proxy.0, server, script.unwrap_or(proxy.1));
+    fn check_protocol(&mut self, proxy: &ProxySpec, server: &ServerSpec, used: &Check) {
+        self.check_application(proxy, server, used);
         let Some(protocol) = &server.check.protocol else { return };
-        if (protocol.value != "none") != script.unwrap_or(proxy.1).is_http {
-            let (backend, name) = (&proxy.0.name.value, &server.name.value);
+        if (protocol.value != "none") != used.is_http {
+            let (backend, name) = (&proxy.name.value, &server.name.value);
             let message = format!(
                 "config: backend '{backend}': server '{name}' uses an incompatible MUX protocol for the selected check \
                  type"
@@ -347,13 +348,13 @@ impl Compiler<'_> {
         }
     }
 
-    fn observed(&mut self, proxy: &ProxySpec, server: &ServerSpec) -> Option<Observed> {
+    fn observed(&mut self, proxy: &ProxySpec, server: &ServerSpec) -> Option<ObservePlan> {
         let written = &server.check;
         if written.observe == Observe::Layer7 && proxy.mode != Mode::Http {
             let head = format!("'server {}/{}' : ", proxy.name.value, server.name.value);
             self.alert(server.span, Form::Parsing, format!("{head}'layer7' can only be used in http proxies."));
         }
-        (written.observe != Observe::None).then_some(Observed {
+        (written.observe != Observe::None).then_some(ObservePlan {
             answers: written.observe == Observe::Layer7,
             limit: written.error_limit,
             on_error: written.on_error,
@@ -416,6 +417,23 @@ fn in_order(before: &[CheckStep], step: CheckStep, kind: &str, in_pairs: bool) -
 /// Returns the effective `tune.bufsize`.
 fn buffer_size(global: &GlobalSpec) -> usize {
     (global.tune.bufsize.unwrap_or(16_384) as usize).next_multiple_of(16)
+}
+
+/// Whether the port of a check is known: from the address of the server, from the check's own address, or from the rules.
+fn has_port(address: &ServerAddress, own: Option<&ServerAddress>, used: &Check) -> bool {
+    let has_service = |address: &ServerAddress| match address {
+        // HAProxy requires no port if the server's address is the client's destination.
+        ServerAddress::Inet { ip, .. } if ip.is_unspecified() && own.is_none() => true,
+        ServerAddress::Inet { port: ServerPort::Exact(port), .. } => *port > 0,
+        ServerAddress::Inet { .. } => false,
+        _ => true,
+    };
+    let connects = |step: &CheckStep| match step {
+        CheckStep::Connect(connect) => Some(matches!(&connect.port, Some(Port::Fixed(_) | Port::Evaluated(_)))),
+        _ => None,
+    };
+    let is_named = used.program.is_some() || used.steps.iter().find_map(connects).unwrap_or(false);
+    has_service(address) || own.is_some_and(has_service) || is_named
 }
 
 /// Returns HAProxy's prefix for messages about a server; the first server of a template is named by the template's

@@ -3,8 +3,8 @@
 use super::Compiler;
 use super::names::SpecNames;
 use crate::program::{
-    Connecting, KeepAlive, Namespace, Presented, ProxyField, ProxyHeader, ProxySsl, ServerAddress, ServerPort,
-    ServerTls, Source,
+    Connecting, KeepAlive, Namespace, ProxyField, ProxyHeader, ProxySsl, ServerAddress, ServerPort, ServerTls, Source,
+    TransparentSource,
 };
 use config::diagnostic::Form;
 use config::span::{Span, Spanned};
@@ -60,7 +60,7 @@ impl Compiler<'_> {
             }
         });
         let presents = source.as_ref().and_then(|source| source.presented.as_ref());
-        let presents = presents.is_some_and(|presented| !matches!(presented, Presented::Address(_)));
+        let presents = presents.is_some_and(|presented| !matches!(presented, TransparentSource::Address(_)));
         // Connections that the server opens are interchangeable, whatever the parameters of outgoing ones are.
         let opens = *address != ServerAddress::Reversed;
         let varies = opens
@@ -185,14 +185,15 @@ impl Compiler<'_> {
         let (address, ports) = self.bound(&written.address, span, head)?;
         let presented = match &written.presented {
             None => None,
-            Some(PresentedSource::Client) => Some(Presented::Client),
-            Some(PresentedSource::ClientIp) => Some(Presented::ClientIp),
+            Some(PresentedSource::Client) => Some(TransparentSource::Client),
+            Some(PresentedSource::ClientIp) => Some(TransparentSource::ClientIp),
             Some(PresentedSource::Address(address)) => {
-                Some(Presented::Address(self.bound(address, span, head).map(|(address, _)| address)?))
+                Some(TransparentSource::Address(self.bound(address, span, head).map(|(address, _)| address)?))
             }
-            Some(PresentedSource::Header { name, occurrence }) => {
-                Some(Presented::Header { name: name.to_ascii_lowercase().into_bytes().into(), occurrence: *occurrence })
-            }
+            Some(PresentedSource::Header { name, occurrence }) => Some(TransparentSource::Header {
+                name: name.to_ascii_lowercase().into_bytes().into(),
+                occurrence: *occurrence,
+            }),
         };
         Some(Source { address, ports, presented, interface: written.interface.as_deref().map(Into::into) })
     }

@@ -1,6 +1,6 @@
 //! Compiles the client side of a proxy: listening addresses, limits, and the default backend. Must never open a socket.
 
-use super::listening::{reception, shards, with_unix_defaults};
+use super::listening::{ListenerOwner, reception, shards, with_unix_defaults};
 use super::{Compiler, address};
 use crate::processors::group_sizes;
 use crate::program::{Bind, BindAddress, Frontend, FrontendLimits, Global, LogForward, Runtime, RuntimeSocket};
@@ -29,8 +29,7 @@ const RUNTIME: &str = "GLOBAL";
 /// The context of a `bind` line.
 #[derive(Clone, Copy)]
 struct Line<'a> {
-    /// Kind and name of the listening section, as in HAProxy's messages.
-    owner: (&'a str, &'a str),
+    owner: ListenerOwner<'a>,
     /// Default `backlog` of the addresses.
     backlog: u32,
     /// Number of threads of the process.
@@ -51,14 +50,15 @@ impl Compiler<'_> {
         index: usize,
         written: &ProxySpec,
         global: &Global,
-        (switching, force_switching): (Vec<Switch>, Vec<Condition>),
+        switching: Vec<Switch>,
+        force_switching: Vec<Condition>,
     ) -> Frontend {
         let maxconn = written.maxconn.filter(|maxconn| *maxconn > 0).unwrap_or(global.maxconn);
         let backlog = written.backlog.filter(|backlog| *backlog > 0).unwrap_or(maxconn);
         let ids = bind_ids(&written.binds);
         let kind = if written.kind == ProxyKind::Listen { "proxy" } else { "frontend" };
         let is_http = written.mode == config::spec::Mode::Http;
-        let owner = (kind, written.name.value.as_str());
+        let owner = ListenerOwner { kind, name: &written.name.value };
         let line = Line {
             owner,
             backlog,
@@ -69,7 +69,7 @@ impl Compiler<'_> {
             spec: Some(spec),
         };
         let binds = written.binds.iter().zip(ids).enumerate();
-        let binds = binds.filter_map(|(place, (bind, id))| self.bind(bind, (place, id), line));
+        let binds = binds.filter_map(|(place, (bind, id))| self.bind(bind, place, id, line));
         let binds = binds.collect();
         let limits = FrontendLimits::new(&written.limits);
         let reception = reception(written);
@@ -128,7 +128,7 @@ impl Compiler<'_> {
         let maxconn = written.maxconn.unwrap_or(10);
         let ids = bind_ids(&written.sockets);
         let line = Line {
-            owner: ("frontend", RUNTIME),
+            owner: ListenerOwner { kind: "frontend", name: RUNTIME },
             backlog: maxconn,
             threads,
             is_http: false,
@@ -140,7 +140,7 @@ impl Compiler<'_> {
         let sockets = binds.filter_map(|(place, (bind, id))| {
             let access = bind.access;
             Some(RuntimeSocket {
-                bind: self.bind(bind, (place, id), line)?,
+                bind: self.bind(bind, place, id, line)?,
                 level: access.level.unwrap_or(RuntimeLevel::Operator),
                 expose_listeners: access.expose_listeners,
                 severity_output: access.severity_output,
@@ -160,11 +160,11 @@ impl Compiler<'_> {
         let forwards = spec.sections.log_forwards.iter().enumerate().map(|(index, written)| {
             let maxconn = written.maxconn.unwrap_or(DEFAULT_RELAY_MAXCONN);
             let backlog = written.backlog.unwrap_or(maxconn);
-            let owner = ("frontend", written.name.value.as_str());
+            let owner = ListenerOwner { kind: "frontend", name: &written.name.value };
             let line = Line { owner, backlog, threads, is_http: false, global: &spec.global, used: &[], spec: None };
             let mut binds = |written: &[BindSpec]| {
                 let binds = written.iter().zip(bind_ids(written)).enumerate();
-                binds.filter_map(|(place, (bind, id))| self.bind(bind, (place, id), line)).collect()
+                binds.filter_map(|(place, (bind, id))| self.bind(bind, place, id, line)).collect()
             };
             let (binds, datagrams) = (binds(&written.binds), binds(&written.datagrams));
             LogForward {
@@ -185,9 +185,9 @@ impl Compiler<'_> {
 
     /// Compiles the address of a `peers` section.
     pub(super) fn peers_bind(&mut self, written: &BindSpec, section: &str, spec: &Spec, threads: u32) -> Option<Bind> {
-        let (owner, backlog) = (("peers", section), DEFAULT_PEERS_BACKLOG);
+        let (owner, backlog) = (ListenerOwner { kind: "peers", name: section }, DEFAULT_PEERS_BACKLOG);
         let line = Line { owner, backlog, threads, is_http: false, global: &spec.global, used: &[], spec: None };
-        self.bind(written, (0, written.id.unwrap_or(1)), line)
+        self.bind(written, 0, written.id.unwrap_or(1), line)
     }
 
     /// Resolves the address of a `bind` line; reports errors.
@@ -282,25 +282,27 @@ impl Compiler<'_> {
         {
             let name = protocol.name();
             let place = self.place(bind.span);
-            let owner = line.owner.1;
+            let owner = line.owner.name;
             let message =
                 format!("proxy '{owner}' : MUX protocol '{name}' is not usable for 'bind {}' at [{place}].", bind.text);
             self.alert(bind.span, Form::Bare, message);
         }
     }
 
-    fn bind(&mut self, written: &BindSpec, (place, id): (usize, u32), line: Line<'_>) -> Option<Bind> {
+    fn bind(&mut self, written: &BindSpec, place: usize, id: u32, line: Line<'_>) -> Option<Bind> {
         let bind = &with_unix_defaults(written, &line.global.unix_bind);
         self.usable_protocol(bind, &line);
         let mut listening = self.listening(bind, line.owner, &group_sizes(&line.global.processors, line.threads));
-        match self.guids.give(bind, line.owner.1) {
+        match self.guids.give(bind, line.owner.name) {
             Ok(guid) => listening.guid = guid,
             Err(message) => self.alert(bind.span, Form::Bare, message),
         }
         let threads = listening.threads.as_ref().map_or(line.threads, |threads| threads.len() as u32);
         let address = match (&bind.address, line.spec) {
-            (AddressSpec::Reverse { server }, Some(spec)) => self.reverse_address(spec, bind, server, line.owner.1)?,
-            _ => self.listening_address(bind, line.owner.1)?,
+            (AddressSpec::Reverse { server }, Some(spec)) => {
+                self.reverse_address(spec, bind, server, line.owner.name)?
+            }
+            _ => self.listening_address(bind, line.owner.name)?,
         };
         Some(Bind {
             is_removed: false,

@@ -56,7 +56,7 @@ const USABLE: u64 = 97;
 
 /// The computed limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct WorkedOut {
+pub(super) struct ComputedLimits {
     pub(super) maxconn: u32,
     pub(super) is_automatic: bool,
     /// Maximum number of concurrent TLS connections, of both sides; 0 for no separate limit.
@@ -72,7 +72,7 @@ impl SystemLimits {
         global.nbthread.unwrap_or(self.processors).max(1)
     }
 
-    pub(super) fn work_out(&self, spec: &Spec) -> WorkedOut {
+    pub(super) fn work_out(&self, spec: &Spec) -> ComputedLimits {
         let overhead = self.overhead(spec);
         let splices = spec.proxies.iter().map(|proxy| proxy.options.splice);
         let splices = splices.into_iter().any(|splice| splice.auto || splice.request || splice.response);
@@ -90,7 +90,7 @@ impl SystemLimits {
         // One pipe for four connections, two descriptors each.
         let wanted = spec.global.maxpipes.unwrap_or(maxconn / 4);
         let pipes = if splices { u64::from(wanted) } else { 0 };
-        WorkedOut {
+        ComputedLimits {
             maxconn,
             is_automatic: written.is_none(),
             max_tls,

@@ -14,9 +14,16 @@ use std::time::Duration;
 /// Maximum length of a GUID in bytes.
 const LONGEST_GUID: usize = 127;
 
+/// The section of a `bind` line, by its kind and its name in HAProxy's messages.
+#[derive(Clone, Copy)]
+pub(super) struct ListenerOwner<'a> {
+    pub(super) kind: &'a str,
+    pub(super) name: &'a str,
+}
+
 impl Compiler<'_> {
-    /// Compiles the parameters of a `bind` line. `place` is the kind and name of its proxy, as in HAProxy's messages.
-    pub(super) fn listening(&mut self, bind: &BindSpec, place: (&str, &str), groups: &[u32]) -> Listening {
+    /// Compiles the parameters of a `bind` line.
+    pub(super) fn listening(&mut self, bind: &BindSpec, owner: ListenerOwner<'_>, groups: &[u32]) -> Listening {
         let written = &bind.listening;
         let is_unix = matches!(bind.address, AddressSpec::Unix { .. });
         Listening {
@@ -38,7 +45,7 @@ impl Compiler<'_> {
             idle_ping: written.idle_ping.filter(|millis| *millis > 0).map(Duration::from_millis),
             connections: written.connections.unwrap_or(1),
             header: ExpectedHeader { netscaler: written.netscaler_cip, proxy: written.accept_proxy },
-            threads: self.threads(bind, place, groups),
+            threads: self.threads(bind, owner, groups),
             label: written.label.as_deref().map(Into::into),
             guid: None,
         }
@@ -63,8 +70,9 @@ impl Compiler<'_> {
     }
 
     /// Returns the workers that `thread` names; `None` if it is not specified.
-    fn threads(&mut self, bind: &BindSpec, (kind, proxy): (&str, &str), groups: &[u32]) -> Option<Box<[usize]>> {
+    fn threads(&mut self, bind: &BindSpec, owner: ListenerOwner<'_>, groups: &[u32]) -> Option<Box<[usize]>> {
         let written = bind.listening.threads.as_ref()?;
+        let ListenerOwner { kind, name: proxy } = owner;
         let missing = written.0.iter().filter_map(|range| range.group).find(|group| *group as usize > groups.len());
         let place = format!("in 'bind {}'", bind.text);
         if let Some(group) = missing {

@@ -189,7 +189,7 @@ impl Compiler<'_> {
                 let name = server.name.value.as_str();
                 let mut ready = self.ring_server(&ring.name, name, &server.address, server.protocol)?;
                 let head = format!("'server {}/{name}' : ", ring.name);
-                ready.tls = self.link_tls(server.tls.as_deref(), (&ring.name, name), server.span, spec, &head);
+                ready.tls = self.link_tls(server.tls.as_deref(), &ring.name, name, server.span, spec, &head);
                 Some(ready)
             });
             let servers = servers.collect();

@@ -2,7 +2,7 @@
 
 use super::Compiler;
 use crate::program::{MailAlert, MailServer, ServerAddress};
-use config::diagnostic::{Diagnostic, Form, Turn};
+use config::diagnostic::{Diagnostic, Form, ReportOrder};
 use config::spec::{LogLevel, MailersSpec, ProxyKind, ProxySpec, Spec};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ impl Compiler<'_> {
         for section in spec.sections.mailers.iter().filter(|section| !used.contains(&section.name.as_str())) {
             let text = format!("Removing incomplete section 'mailers {}'.", section.name);
             let found = Diagnostic::warning(section.span, text).with_form(Form::Bare);
-            self.warn(found.in_turn(Turn::Sections(1), section.span));
+            self.warn(found.in_turn(ReportOrder::Sections(1), section.span));
             let _ = self.mail_servers(section);
         }
     }
@@ -62,7 +62,7 @@ impl Compiler<'_> {
                     written.name.value
                 );
                 let found = Diagnostic::warning(span, text).with_form(Form::Bare);
-                self.warn(found.in_turn(Turn::Early(5), written.name.span));
+                self.warn(found.in_turn(ReportOrder::Early(5), written.name.span));
             }
             return None;
         };

@@ -19,6 +19,7 @@ mod forwarded;
 mod frontend;
 mod http;
 mod http_client;
+pub mod in_place_reload;
 mod key_log;
 mod limits;
 mod listening;
@@ -36,7 +37,6 @@ mod script_maps;
 mod spoe;
 mod stats_page;
 mod stick;
-pub mod succession;
 mod system;
 mod table;
 mod table_seat;
@@ -130,7 +130,7 @@ pub trait Resolver {
 
     /// Returns the data source of expressions that are evaluated at compile time.
     fn probes(&self) -> &dyn Probes {
-        &Nothing
+        &NoData
     }
 
     /// Returns the address that a server had in the previous process, from its state file.
@@ -153,9 +153,9 @@ pub trait Resolver {
 }
 
 /// A data source without data.
-struct Nothing;
+struct NoData;
 
-impl Probes for Nothing {
+impl Probes for NoData {
     fn source(&self) -> Option<SocketAddr> {
         None
     }
@@ -299,7 +299,7 @@ struct Compiler<'a> {
     /// Loaded certificates.
     tls: tls::Store,
     /// Certificates to be obtained with ACME.
-    acme: Vec<acme::Asked>,
+    acme: Vec<acme::CertificateRequest>,
     failed: bool,
     /// Indices of stick tables in a running process, if there is one.
     table_seats: Vec<TableSeat>,
@@ -532,7 +532,7 @@ impl<'a> Compiler<'a> {
             disabled: written.disabled,
             unpublished: written.unpublished,
             frontend: is_front
-                .then(|| self.frontend(spec, index, written, global, (compiled.switching, compiled.force_switching)))
+                .then(|| self.frontend(spec, index, written, global, compiled.switching, compiled.force_switching))
                 .map(Box::new),
             backend: is_back.then(|| self.backend(spec, index, written, compiled.choice)),
             rules: compiled.rules,

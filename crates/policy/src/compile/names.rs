@@ -16,7 +16,7 @@ use expression::condition::{Acl, AclScope, Acls, LinePosition, predefined};
 use expression::key::Keys;
 use expression::pattern;
 use expression::sample::Sink;
-use expression::variable::{Known, Variable};
+use expression::variable::{Variable, VariableNames};
 use expression::vocabulary::Vocabulary;
 use live::table::StickTable;
 use std::cell::{Cell, RefCell};
@@ -24,7 +24,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use tls::details::Wanted;
+use tls::details::DetailSet;
 
 /// The implicit section of name servers.
 pub(super) const DEFAULT_RESOLVERS: &str = "default";
@@ -66,16 +66,16 @@ pub(super) struct Shared {
     /// Notices about valid expressions.
     pub(super) notices: Rc<RefCell<Vec<Diagnostic>>>,
     /// The names of variables so far.
-    pub(super) known: Rc<RefCell<Known>>,
+    pub(super) known: Rc<RefCell<VariableNames>>,
     /// The event sinks that expressions write to.
     pub(super) sinks: Rc<RefCell<Sinks>>,
     /// Proxies and servers that the configuration refers to, so that they cannot be removed at run time.
-    pub(super) pins: Rc<RefCell<Pins>>,
+    pub(super) pins: Rc<RefCell<Referenced>>,
     pub(super) tables: Rc<RefCell<Vec<StickTable>>>,
     /// Rows and services that are registered in addition to the built-in tables.
     pub(super) registry: Rc<Registry>,
     /// Properties of TLS handshakes that expressions use.
-    pub(super) wanted: Arc<Wanted>,
+    pub(super) wanted: Arc<DetailSet>,
     /// The SPOE engines of the current proxy.
     pub(super) spoe: Rc<RefCell<Vec<Engine>>>,
     /// Indexes for name lookups.
@@ -183,7 +183,7 @@ pub(super) struct Sinks {
 
 /// Proxies and servers that the configuration refers to.
 #[derive(Default)]
-pub(super) struct Pins {
+pub(super) struct Referenced {
     /// Indices of proxies.
     pub(super) proxies: BTreeSet<usize>,
     /// Indices of servers: of the proxy, and of the server in it.

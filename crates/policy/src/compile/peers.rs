@@ -26,7 +26,7 @@ impl Compiler<'_> {
         let remotes = remotes.collect();
         let own_tls = written.local.and_then(|local| {
             let head = format!("'server {0}/{0}' : ", written.local_name);
-            self.link_tls(written.local_tls.as_deref(), (name, &written.local_name), local, spec, &head)
+            self.link_tls(written.local_tls.as_deref(), name, &written.local_name, local, spec, &head)
         });
         Peers {
             index,
@@ -69,8 +69,7 @@ impl Compiler<'_> {
             congestion_control: way.congestion_control.as_deref().map(Into::into),
             ..Connecting::default()
         };
-        let owner = (section.name.value.as_str(), name.as_str());
-        let tls = self.link_tls(written.tls.as_deref(), owner, written.span, spec, &head);
+        let tls = self.link_tls(written.tls.as_deref(), &section.name.value, name, written.span, spec, &head);
         Some(Peer { name: name.as_str().into(), address, shard: written.shard, connecting, tls })
     }
 

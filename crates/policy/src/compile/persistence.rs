@@ -5,7 +5,7 @@ use crate::program::Server;
 use config::diagnostic::{Diagnostic, Form};
 use config::spec::ProxySpec;
 use config::text;
-use live::persistence::{Cookie, CookieValues, PersistencePlan, Placed};
+use live::persistence::{Cookie, CookieInputs, CookieValues, PersistencePlan};
 
 impl Compiler<'_> {
     /// Compiles the persistence of a backend with these valid servers.
@@ -15,7 +15,7 @@ impl Compiler<'_> {
         let cookie = spec.cookie.as_ref().map(|cookie| Cookie::new(&cookie.value));
         let dynamic_key: Option<Box<[u8]>> = spec.dynamic_key.as_ref().map(bytes);
         let key = dynamic_key.as_deref().filter(|_| cookie.as_ref().is_some_and(|cookie| cookie.dynamic));
-        let placed = servers.iter().map(|server| Placed {
+        let placed = servers.iter().map(|server| CookieInputs {
             server: server.index,
             own: server.cookie.as_deref(),
             address: server.address.inet(),

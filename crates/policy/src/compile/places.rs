@@ -7,7 +7,7 @@ use config::spec::{ProxyKind, ProxySpec};
 use expression::sample::EvalPlace;
 
 /// Returns the place as named in messages: for a `listen` proxy, that of its frontend.
-pub(super) fn told(place: EvalPlace, written: &ProxySpec) -> EvalPlace {
+pub(super) fn named_place(place: EvalPlace, written: &ProxySpec) -> EvalPlace {
     if written.kind == ProxyKind::Listen { place.in_front() } else { place }
 }
 

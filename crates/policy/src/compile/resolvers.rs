@@ -52,9 +52,8 @@ impl Compiler<'_> {
             match one {
                 NameserverSpec::Named { name, address, tls } => {
                     let head = format!("'server (null)/{}' : ", name.value);
-                    let owner = (written.name.value.as_str(), name.value.as_str());
-                    let tls = self.link_tls(tls.as_deref(), owner, name.span, spec, &head);
-                    section.nameservers.extend(named(&name.value, &address.value, tls));
+                    let tls = self.link_tls(tls.as_deref(), &written.name.value, &name.value, name.span, spec, &head);
+                    section.nameservers.extend(compile_nameserver(&name.value, &address.value, tls));
                 }
                 NameserverSpec::OfSystem(span) => match self.nameservers_of_system() {
                     Ok(found) => {
@@ -193,7 +192,7 @@ fn hold(written: &ResolversSpec) -> Hold {
 }
 
 /// Compiles a name server. The parser has rejected names and UNIX sockets.
-fn named(name: &str, address: &AddressSpec, tls: Option<LinkTls>) -> Option<Nameserver> {
+fn compile_nameserver(name: &str, address: &AddressSpec, tls: Option<LinkTls>) -> Option<Nameserver> {
     let AddressSpec::Inet { host, family, port: PortSpec::Exact(port), kind, .. } = address else { return None };
     let ip = match host {
         HostSpec::Ip(ip) => *ip,

@@ -3,13 +3,13 @@
 
 use super::Compiler;
 use super::names::{Reach, SpecNames, position};
-use super::places::{place, told};
+use super::places::{named_place, place};
 use crate::program::StatsPage;
 use crate::rule::{
     Action, BodyWait, Decompression, Parsing, PersistRule, Rule, RuleError, RuleNames, Rules, ServerChoice, ServerRule,
     ServerTarget, Switch, Target, Wait, Words, redirect_rule,
 };
-use config::diagnostic::{Diagnostic, Form, Severity, Turn};
+use config::diagnostic::{Diagnostic, Form, ReportOrder, Severity};
 use config::document::Word;
 use config::keyword::rule::{
     HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE, RULE_SETS, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT,
@@ -19,7 +19,7 @@ use config::span::Span;
 use config::spec::{Mode, PersistRuleSpec, ProxyKind, ProxySpec, RuleLineSpec, RuleSpec, Spec};
 use config::suggest::nearest;
 use expression::Names;
-use expression::condition::{AclScope, Condition, ConditionError, Doubt, parse_acl, parse_condition};
+use expression::condition::{AclScope, Condition, ConditionError, SuspectTest, parse_acl, parse_condition};
 use expression::log_format::{LogFormat, Purpose};
 use expression::sample::{EvalPlace, RulePlace};
 use std::cell::RefCell;
@@ -98,7 +98,7 @@ impl Compiler<'_> {
             match parse_acl(&texts, names) {
                 Ok(read) => {
                     if let Some(doubt) = read.doubt {
-                        self.doubt(words, 0, doubt, (&name.text, names));
+                        self.doubt(words, 0, doubt, &name.text, names);
                     }
                     reach.borrow_mut().of_mut(line).add(position(line.span), &name.text, read.test);
                 }
@@ -115,8 +115,8 @@ impl Compiler<'_> {
     }
 
     /// Reports HAProxy's warning about a suspicious test. `acl` is the name of the ACL.
-    fn doubt(&mut self, words: &[Word], criterion: usize, doubt: Doubt, (acl, names): (&str, &SpecNames<'_>)) {
-        if let Doubt::UnknownGroup(behind) = doubt {
+    fn doubt(&mut self, words: &[Word], criterion: usize, doubt: SuspectTest, acl: &str, names: &SpecNames<'_>) {
+        if let SuspectTest::UnknownGroup(behind) = doubt {
             let Some(word) = words.get(criterion + behind) else { return };
             let proxy = names.current_name().unwrap_or_default();
             let message = format!("proxy {proxy}: acl {acl} http_auth_group(): invalid group '{}'.", word.text);
@@ -125,11 +125,11 @@ impl Compiler<'_> {
         let Some(word) = words.get(criterion) else { return };
         let behind = |at: usize| words.get(criterion + at).unwrap_or(word);
         let diag = match doubt {
-            Doubt::Nothing => {
+            SuspectTest::Nothing => {
                 let met = if word.text == "unless" { "never" } else { "always" };
                 Some((word, format!("nothing follows '{}': the condition is {met} met.", word.text)))
             }
-            Doubt::OperatorAsText(at) => {
+            SuspectTest::OperatorAsText(at) => {
                 let found = behind(at);
                 let message = format!(
                     "'{}' is a text to match here, since '{}' is matched as a text: add '-m int' to compare numbers.",
@@ -137,7 +137,7 @@ impl Compiler<'_> {
                 );
                 Some((found, message))
             }
-            Doubt::DashAsRange(at) => {
+            SuspectTest::DashAsRange(at) => {
                 let found = behind(at);
                 Some((
                     found,
@@ -150,7 +150,7 @@ impl Compiler<'_> {
             return self.warn(Diagnostic::new(Severity::Diag, word.span, message));
         }
         let keyword = word.text.split(['(', ',']).next().unwrap_or_default();
-        if doubt == Doubt::MethodOverwritten {
+        if doubt == SuspectTest::MethodOverwritten {
             let message =
                 format!("original matching method '{keyword}' was overwritten and will not be applied as expected.");
             return self.warn(Diagnostic::warning(word.span, message));
@@ -184,7 +184,7 @@ impl Compiler<'_> {
         let mut doubts = Vec::new();
         let found = parse_condition(&texts, acls, names, &mut doubts);
         for (at, doubt) in doubts {
-            self.doubt(words, at, doubt, ("", names));
+            self.doubt(words, at, doubt, "", names);
         }
         found.map(Some).map_err(|error| {
             let span = words.get(error.word).map(|word| word.span);
@@ -271,7 +271,7 @@ impl Compiler<'_> {
             }
         };
         let set_name = if set_name.starts_with("tcp-") { set_name } else { "" };
-        self.warn_of_misfit(condition.as_ref(), rest, (place, told(place, written)), set_name, written);
+        self.warn_of_misfit(condition.as_ref(), rest, place, named_place(place, written), set_name, written);
         self.warn_of_haste(&action, condition.as_ref(), rule, written);
         if self.misses_filter(&action, line, written) || self.misses_buffers(&action, line, written, names) {
             return None;
@@ -384,7 +384,7 @@ impl Compiler<'_> {
                 return None;
             }
         };
-        self.warn_of_misfit(condition.as_ref(), words.rest(), (place, told(place, written)), "", written);
+        self.warn_of_misfit(condition.as_ref(), words.rest(), place, named_place(place, written), "", written);
         Some(Rule { condition, action, place: rule_place(line) })
     }
 
@@ -426,7 +426,8 @@ impl Compiler<'_> {
             self.warn_of_misfit(
                 condition.as_ref(),
                 &line.words,
-                (EvalPlace::BackRequestContent, EvalPlace::BackRequestContent),
+                EvalPlace::BackRequestContent,
+                EvalPlace::BackRequestContent,
                 "",
                 written,
             );
@@ -457,7 +458,7 @@ impl Compiler<'_> {
         let (target, rest) = line.words.split_first()?;
         let what = "error detected while parsing switching rule";
         let condition = self.bare_condition(line, rest, reach, names, what)?;
-        self.warn_of_misfit(Some(&condition), rest, (EvalPlace::ServerChoice, EvalPlace::ServerChoice), "", written);
+        self.warn_of_misfit(Some(&condition), rest, EvalPlace::ServerChoice, EvalPlace::ServerChoice, "", written);
         let name = &target.text;
         if name.contains('%') {
             names.begin_late();
@@ -483,19 +484,20 @@ impl Compiler<'_> {
         Some(ServerRule { condition, target: ServerTarget::Server(server), place: rule_place(line) })
     }
 
-    /// Reports HAProxy's warning about a condition with fetches that are not available at the place; the second place
-    /// is HAProxy's name for it.
+    /// Reports HAProxy's warning about a condition with fetches that are not available at the place; HAProxy
+    /// names it `shown`.
     pub(super) fn warn_of_misfit(
         &mut self,
         condition: Option<&Condition>,
         words: &[Word],
-        (place, told): (EvalPlace, EvalPlace),
+        place: EvalPlace,
+        shown: EvalPlace,
         set: &str,
         written: &ProxySpec,
     ) {
         let (Some(condition), Some(first)) = (condition, words.first()) else { return };
         let set = if set.is_empty() { String::new() } else { format!(" in '{set}'") };
-        if let Some(message) = condition.misfit(place, told, &set) {
+        if let Some(message) = condition.misfit(place, shown, &set) {
             self.warn(Diagnostic::warning(first.span, message));
         }
         if written.mode == Mode::Http && condition.asks_for_layer6() {
@@ -505,7 +507,7 @@ impl Compiler<'_> {
                 written.name.value,
                 file.map_or("", |name| name)
             );
-            let turn = Turn::Early(if place == EvalPlace::Switching { 6 } else { 7 });
+            let turn = ReportOrder::Early(if place == EvalPlace::Switching { 6 } else { 7 });
             self.warn(Diagnostic::warning(first.span, message).with_form(Form::Bare).in_turn(turn, written.name.span));
         }
     }
@@ -527,7 +529,7 @@ impl Compiler<'_> {
                 return None;
             }
         };
-        self.warn_of_misfit(condition.as_ref(), rest, (EvalPlace::Switching, EvalPlace::Switching), "", written);
+        self.warn_of_misfit(condition.as_ref(), rest, EvalPlace::Switching, EvalPlace::Switching, "", written);
         if target.text.contains('%') {
             names.begin_late();
             let format = LogFormat::for_rule(&target.text, Purpose::Text, EvalPlace::Switching, names);

@@ -1,7 +1,7 @@
 //! Compiles the maps that scripts use: they are read like those of expressions, and share their changes. Must never
 //! look up a key.
 
-use super::{Compiler, Nothing, Resolver, variables};
+use super::{Compiler, NoData, Resolver, variables};
 use crate::program::Program;
 use bumpalo::Bump;
 use config::diagnostic::{Diagnostic, Severity};
@@ -64,7 +64,8 @@ pub struct ScriptMap<'a> {
 /// The map is invalid.
 pub fn add_script_map(
     map: ScriptMap<'_>,
-    (program, states): (&Program, &ListStates),
+    program: &Program,
+    states: &ListStates,
     key: Key,
     resolver: &mut dyn Resolver,
 ) -> Result<Conversion, String> {
@@ -99,5 +100,5 @@ const FULL: &str = "too many maps";
 pub fn lend_early<T>(lists: Option<&ListStates>, known: Variables<'_>, with: impl FnOnce(&Context<'_>) -> T) -> T {
     let (arena, meter) = (Bump::new(), Meter::default());
     let limit = super::buffers(&Spec::default()).0;
-    with(&Context { lists, ..variables::context(&arena, limit, &Nothing, known, &meter) })
+    with(&Context { lists, ..variables::context(&arena, limit, &NoData, known, &meter) })
 }

@@ -81,14 +81,14 @@ impl Compiler<'_> {
                 continue;
             }
             let course = SpoeCompiler { spec, proxy: written, filter, engine, agent, names: &names };
-            if let Some(compiled) = self.spoe_engine(&course, (place, content)) {
+            if let Some(compiled) = self.spoe_engine(&course, place, content) {
                 engines.push(compiled);
             }
         }
         self.shared.spoe.replace(engines);
     }
 
-    fn spoe_engine(&mut self, course: &SpoeCompiler<'_, '_>, (filter, index): (usize, usize)) -> Option<Engine> {
+    fn spoe_engine(&mut self, course: &SpoeCompiler<'_, '_>, filter: usize, index: usize) -> Option<Engine> {
         let agent = Arc::new(self.spoe_agent(course, index)?);
         let written = course.agent;
         let name = &course.proxy.name.value;

@@ -2,7 +2,7 @@
 
 use super::Compiler;
 use super::names::{Reach, SpecNames};
-use super::places::{place, told};
+use super::places::{named_place, place};
 use crate::program::StatsPage;
 use crate::rule::Final;
 use config::diagnostic::{Diagnostic, Form};
@@ -38,7 +38,7 @@ impl Compiler<'_> {
         let place = place(HTTP_REQUEST, written.kind);
         let admin = page.admin.iter().filter_map(|line| {
             let condition = self.bare_condition(line, &line.words, reach, names, what)?;
-            self.warn_of_misfit(Some(&condition), &line.words, (place, told(place, written)), "", written);
+            self.warn_of_misfit(Some(&condition), &line.words, place, named_place(place, written), "", written);
             Some(condition)
         });
         let own = &written.name.value;

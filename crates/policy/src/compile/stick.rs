@@ -58,7 +58,7 @@ impl Compiler<'_> {
         if condition.is_none() && !rest.is_empty() {
             return None;
         }
-        self.warn_of_misfit(condition.as_ref(), rest, (place, place), "", written);
+        self.warn_of_misfit(condition.as_ref(), rest, place, place, "", written);
         let table = self.stick_table(line, written, name, &key)?;
         let place = super::rules::rule_place(line);
         Some(StickRule { matches, stores, on_response, table, key, condition, place })

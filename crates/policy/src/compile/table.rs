@@ -68,7 +68,7 @@ impl Compiler<'_> {
                 Some(_) => (Form::Bare, format!("Proxy '{name}': failed to initialize stick-table")),
                 None => (Form::LateParsing, format!("failed to initialize '{name}' stick-table")),
             };
-            match find_target((&tables, &targets), at, &target.value) {
+            match find_target(&tables, &targets, at, &target.value) {
                 Ok(found) => tables[at].write_to = Some(found),
                 Err(why) => self.alert(target.span, form, format!("{head}: write-to: {why}.")),
             }
@@ -95,7 +95,7 @@ fn through<'a>(spec: &'a Spec, proxy: &ProxySpec) -> Option<&'a PeersSpec> {
 }
 
 /// Resolves the table of `write-to`.
-fn find_target((tables, names): (&[StickTable], &NameIndex), own: usize, name: &str) -> Result<usize, String> {
+fn find_target(tables: &[StickTable], names: &NameIndex, own: usize, name: &str) -> Result<usize, String> {
     let found = names.find(tables, name, |table| Some(&table.name));
     let found = found.ok_or_else(|| format!("table '{name}' doesn't exist"))?;
     let (target, source) = (&tables[found], &tables[own]);

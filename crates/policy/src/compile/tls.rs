@@ -1,17 +1,17 @@
 //! Compiles the TLS parameters of `bind` and `server` lines: loads certificates, resolves the names of algorithms, and
 //! reports errors as HAProxy does. Must never open a connection.
 
+mod algorithm_errors;
 mod algorithms;
+mod bind_certificates;
 mod line;
 mod links;
-mod listed;
 mod lists;
 mod store;
 #[cfg(test)]
 mod tests;
 mod tickets;
 mod trust;
-mod unfit;
 
 pub use lists::{AddError, AddedLine, add_to_list};
 pub use store::KnownTls;
@@ -19,8 +19,10 @@ pub(super) use store::Store;
 
 use super::Compiler;
 use super::connection_names::asks_for_host;
+use super::listening::ListenerOwner;
 use super::names::SpecNames;
 use crate::program::{ServerTls, TlsListener, TrafficSwitch};
+use algorithm_errors::Unfit;
 use config::diagnostic::{Diagnostic, Form};
 use config::span::{Span, Spanned};
 use config::spec::{
@@ -28,14 +30,13 @@ use config::spec::{
     VerifyClients,
 };
 use expression::Expression;
-use line::Line;
+use line::{BindTlsContext, Line};
 use std::io;
 use std::sync::Arc;
 use tls::client;
 use tls::limits::RecordLimits;
 use tls::server::{Entry, Settings, Verify};
 use tls::verify::ClientTerms;
-use unfit::Unfit;
 
 /// Usual locations of the system's root certificates.
 pub(super) const SYSTEM_ROOTS: [&str; 3] =
@@ -59,13 +60,13 @@ impl Compiler<'_> {
     pub(super) fn bind_tls(
         &mut self,
         bind: &BindSpec,
-        owner: (&str, &str),
+        owner: ListenerOwner<'_>,
         is_http: bool,
         used: &[UsedCertificateSpec],
         global: &GlobalTlsSpec,
     ) -> Option<Arc<tls::Server>> {
         let written = bind.tls.as_deref()?;
-        let (kind, name) = owner;
+        let ListenerOwner { kind, name } = owner;
         let place = format!("for bind '{}' at [{}]", bind.text, self.place(bind.span));
         let line = Line {
             head: format!("'bind {}' in section '{}' : ", bind.text, if kind == "proxy" { "listen" } else { kind }),
@@ -83,18 +84,18 @@ impl Compiler<'_> {
         let above = global.defaults_at(bind.span).unwrap_or(&none);
         let is_strict = written.strict_sni.or(above.binds.strict_sni).unwrap_or(false);
         let settings = self.bind_settings(written, is_http, global, &line);
-        let offered = self.offered((written, name, used), settings, is_http, global, &line);
+        let context = BindTlsContext { written, is_http, global, line: &line };
+        let offered = self.offered(&context, name, used, settings);
         let lists = std::mem::take(&mut self.tls.named_lists);
         let resumption = self.resumption(written, &above.binds, global, &line);
         let entries = offered?;
-        if entries.is_empty() && (!is_strict || written.generates) {
-            let message = format!("Proxy '{name}': no SSL certificate specified {place} (use 'crt').");
-            self.alert(bind.span, Form::Bare, message);
-            return None;
-        }
         if entries.is_empty() {
-            let message =
-                format!("Proxy '{name}': no SSL certificate specified {place}, ssl connections will fail (use 'crt').");
+            let missing = format!("Proxy '{name}': no SSL certificate specified {place}");
+            if !is_strict || written.generates {
+                self.alert(bind.span, Form::Bare, format!("{missing} (use 'crt')."));
+                return None;
+            }
+            let message = format!("{missing}, ssl connections will fail (use 'crt').");
             self.out.push(Diagnostic::warning(bind.span, message).with_form(Form::Bare));
         }
         let authority = match written.generates {
@@ -103,11 +104,9 @@ impl Compiler<'_> {
         };
         match tls::Server::new(entries, is_strict, resumption?) {
             Ok(server) => {
+                let most = global.generated_cache.map_or(GENERATED, |most| most as usize);
                 let server = match authority {
-                    Some(authority) => {
-                        let most = global.generated_cache.map_or(GENERATED, |most| most as usize);
-                        server.generating(authority, most)
-                    }
+                    Some(authority) => server.generating(authority, most),
                     None => server,
                 };
                 let server = Arc::new(server.noting(&self.shared.wanted));
@@ -133,17 +132,16 @@ impl Compiler<'_> {
     /// Compiles the certificates of an address. `None` if an error was reported.
     fn offered(
         &mut self,
-        (written, frontend, used): (&BindTlsSpec, &str, &[UsedCertificateSpec]),
+        context: &BindTlsContext<'_>,
+        frontend: &str,
+        used: &[UsedCertificateSpec],
         settings: Option<Settings>,
-        is_http: bool,
-        global: &GlobalTlsSpec,
-        line: &Line,
     ) -> Option<Vec<Entry>> {
         let mut failed = settings.is_none();
         let settings = Arc::new(settings.unwrap_or_default());
         let mut entries = Vec::new();
-        for (source, path) in &written.sources {
-            match self.written_source((*source, path), written, is_http, global, line, &settings) {
+        for (source, path) in &context.written.sources {
+            match self.written_source(*source, path, context, &settings) {
                 // The first certificate is a default, together with the others of its bundle.
                 Some(mut found) if entries.is_empty() => {
                     found.iter_mut().take_while(|found| found.is_first).for_each(|found| found.mark_default());
@@ -153,11 +151,11 @@ impl Compiler<'_> {
                 None => failed = true,
             }
         }
-        match self.own_certificates(&written.acme, global) {
-            Some(own) => listed::Listed::add_whole(&mut entries, own, &settings),
+        match self.own_certificates(&context.written.acme, context.global) {
+            Some(own) => bind_certificates::ListedCertificate::add_whole(&mut entries, own, &settings),
             None => failed = true,
         }
-        match self.used_list((frontend, used), written, is_http, global, line) {
+        match self.used_list(frontend, used, context) {
             Some(mut found) => {
                 if let Some(first) = found.first_mut().filter(|_| entries.is_empty()) {
                     first.mark_default();
@@ -217,7 +215,8 @@ impl Compiler<'_> {
     /// Compiles the TLS parameters of a server; `None` if it has none, or an error was reported.
     pub(super) fn server_tls(
         &mut self,
-        (server, checked_by_tls): (&ServerSpec, bool),
+        server: &ServerSpec,
+        checked_by_tls: bool,
         proxy: &ProxySpec,
         global: &GlobalTlsSpec,
         names: &SpecNames<'_>,
@@ -233,8 +232,8 @@ impl Compiler<'_> {
             }
             return None;
         }
-        let owner = (proxy.name.value.as_str(), server.name.value.as_str());
-        let settings = self.client_settings(written, owner, server.span, global, head)?;
+        let (backend, name) = (&proxy.name.value, &server.name.value);
+        let settings = self.client_settings(written, backend, name, server.span, global, head)?;
         let sni = self.sni(written, server.span, proxy.mode, names, head);
         let check_alpn = written.check_alpn.as_ref();
         let check_alpn = check_alpn.map(|list| list.iter().map(|name| name.clone().into_bytes()).collect());
@@ -259,7 +258,8 @@ impl Compiler<'_> {
     fn client_settings(
         &mut self,
         written: &ServerTlsSpec,
-        (backend, server): (&str, &str),
+        backend: &str,
+        server: &str,
         span: Span,
         global: &GlobalTlsSpec,
         head: &str,

@@ -14,12 +14,12 @@ impl Compiler<'_> {
     /// Links the servers, and reports errors.
     pub(super) fn link_tracking(&mut self, spec: &Spec, proxies: &mut [Proxy]) {
         let mut links: Vec<(ServerPlace, ServerPlace)> = Vec::new();
-        let known = Known::default();
+        let known = NameLookups::default();
         for (index, written) in spec.proxies.iter().enumerate() {
             for server in &written.servers {
                 let Some(track) = &server.check.track else { continue };
                 let Some(own) = known.server(proxies, index, &server.name.value) else { continue };
-                match known.leader((spec, proxies), own, &track.value) {
+                match known.leader(spec, proxies, own, &track.value) {
                     Ok(leader) => links.push((leader, own)),
                     Err(message) => {
                         let head = super::check::server_head(written, server);
@@ -35,8 +35,8 @@ impl Compiler<'_> {
         }
         for (leader, follower) in &links {
             let at = |place: &ServerPlace, proxies: &mut [Proxy], change: &mut dyn FnMut(&mut Server)| {
-                let backend = proxies[place.0].backend.as_mut();
-                backend.and_then(|backend| backend.servers.get_mut(place.1)).into_iter().for_each(change);
+                let backend = proxies[place.proxy].backend.as_mut();
+                backend.and_then(|backend| backend.servers.get_mut(place.server)).into_iter().for_each(change);
             };
             at(follower, proxies, &mut |server| server.tracking.leader = Some(*leader));
             let Some(followers) = followers.remove(leader) else { continue };
@@ -47,20 +47,20 @@ impl Compiler<'_> {
 
 /// Name lookups of backends and their servers.
 #[derive(Default)]
-struct Known {
+struct NameLookups {
     backends: NameIndex,
     servers: RefCell<HashMap<usize, HashMap<Box<str>, usize>>>,
     /// The number of servers of all proxies, computed once.
     most: OnceCell<usize>,
 }
 
-impl Known {
+impl NameLookups {
     /// Returns the server that `own` tracks under that name.
-    fn leader(&self, (spec, proxies): (&Spec, &[Proxy]), own: ServerPlace, name: &str) -> Result<ServerPlace, String> {
-        let leader = self.find(proxies, own.0, name)?;
+    fn leader(&self, spec: &Spec, proxies: &[Proxy], own: ServerPlace, name: &str) -> Result<ServerPlace, String> {
+        let leader = self.find(proxies, own.proxy, name)?;
         let shown = |place: ServerPlace| {
             let server = server(proxies, place).map_or("", |server| &server.name);
-            format!("{}/{server}", proxies[place.0].name)
+            format!("{}/{server}", proxies[place.proxy].name)
         };
         // Follows the chain to the server that is checked; more steps than servers are a loop.
         let servers = || proxies.iter().filter_map(|proxy| proxy.backend.as_ref()).map(|back| back.servers.len()).sum();
@@ -71,7 +71,7 @@ impl Known {
                 break;
             }
             let next = tracked(spec, proxies, end);
-            match next.map(|name| self.find(proxies, end.0, name)) {
+            match next.map(|name| self.find(proxies, end.proxy, name)) {
                 Some(Ok(next)) => end = next,
                 // Reported for its own line.
                 Some(Err(_)) => return Ok(leader),
@@ -92,9 +92,10 @@ impl Known {
                 shown(leader)
             ));
         }
-        let conditional =
-            |place: ServerPlace| proxies[place.0].backend.as_ref().is_some_and(|backend| backend.check.disable_on_404);
-        if own.0 != leader.0 && conditional(own) != conditional(leader) {
+        let conditional = |place: ServerPlace| {
+            proxies[place.proxy].backend.as_ref().is_some_and(|backend| backend.check.disable_on_404)
+        };
+        if own.proxy != leader.proxy && conditional(own) != conditional(leader) {
             return Err(format!("unable to use {} for tracking: disable-on-404 option inconsistency.", shown(leader)));
         }
         Ok(leader)
@@ -108,7 +109,7 @@ impl Known {
             // The first server of a name takes precedence.
             servers.enumerate().rev().map(|(place, server)| (Box::from(&*server.name), place)).collect()
         });
-        known.get(name).map(|place| (proxy, *place))
+        known.get(name).map(|server| ServerPlace { proxy, server: *server })
     }
 
     /// Resolves `[<backend>/]<server>`.
@@ -127,14 +128,14 @@ impl Known {
     }
 }
 
-fn server(proxies: &[Proxy], (proxy, server): ServerPlace) -> Option<&Server> {
-    proxies.get(proxy)?.backend.as_ref()?.servers.get(server)
+fn server(proxies: &[Proxy], place: ServerPlace) -> Option<&Server> {
+    proxies.get(place.proxy)?.backend.as_ref()?.servers.get(place.server)
 }
 
 /// Returns the `track` keyword of a server.
 fn tracked<'a>(spec: &'a Spec, proxies: &[Proxy], at: ServerPlace) -> Option<&'a str> {
     let name = &server(proxies, at)?.name;
-    let servers = &spec.proxies.get(at.0)?.servers;
+    let servers = &spec.proxies.get(at.proxy)?.servers;
     let written = servers.iter().find(|server| *server.name.value == **name)?;
     written.check.track.as_ref().map(|track| track.value.as_str())
 }

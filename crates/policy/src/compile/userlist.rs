@@ -8,7 +8,7 @@ use config::diagnostic::{Diagnostic, Form};
 use config::span::Span;
 use config::spec::{PasswordSpec, Spec, UserSpec, UserlistSpec};
 use config::text::to_bytes;
-use expression::crypt::{Hidden, Unusable};
+use expression::crypt::{PasswordHash, Unusable};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ impl Compiler<'_> {
             PasswordSpec::Clear(text) => return Some(Password::Clear(to_bytes(text).into_owned().into())),
             PasswordSpec::Hidden(text, span) => (text, *span),
         };
-        match Hidden::parse(text) {
+        match PasswordHash::parse(text) {
             Ok(hidden) => {
                 self.warn_of_slow(&hidden, span);
                 Some(Password::Hidden(Arc::new(hidden)))
@@ -70,7 +70,7 @@ impl Compiler<'_> {
     }
 
     /// HAProxy's warning, with a time that is estimated where HAProxy measures.
-    fn warn_of_slow(&mut self, hidden: &Hidden, span: Span) {
+    fn warn_of_slow(&mut self, hidden: &PasswordHash, span: Span) {
         let time = hidden.estimated_time();
         if time >= SLOW {
             let message = format!(

@@ -10,12 +10,12 @@ use config::spec::{SetVariableSpec, Spec, TuneSpec};
 use expression::Names as _;
 use expression::sample::{Context, EvalPlace, Meter, Probes};
 use expression::variable::VariableSizes;
-use expression::variable::{Scope, Store, Stored, Variable, Variables};
+use expression::variable::{Scope, Store, StoredValue, Variable, Variables};
 use std::sync::RwLock;
 
 impl Compiler<'_> {
     /// Sets the variables; each expression may use the ones before it.
-    pub(super) fn variables(&mut self, spec: &Spec, limit: usize) -> Vec<(Variable, Stored)> {
+    pub(super) fn variables(&mut self, spec: &Spec, limit: usize) -> Vec<(Variable, StoredValue)> {
         let written = &spec.global.variables;
         if written.is_empty() {
             return Vec::new();
@@ -33,7 +33,7 @@ impl Compiler<'_> {
         let known = self.shared.known.borrow();
         let named = store.iter(Scope::Process).filter_map(|(name, stored)| {
             let text = format!("proc.{}", known.text(name)?);
-            let value = Stored::from(stored.value());
+            let value = StoredValue::from(stored.value());
             Some((Variable { scope: Scope::Process, name, text: text.into() }, value))
         });
         named.collect()
@@ -76,7 +76,7 @@ impl Compiler<'_> {
 
 /// Returns the variables of the `global` section, for scripts that use them while the configuration is read: names and
 /// values. Errors are reported when the configuration is compiled.
-pub fn early_variables(spec: &Spec, resolver: &mut dyn Resolver) -> Vec<(String, Stored)> {
+pub fn early_variables(spec: &Spec, resolver: &mut dyn Resolver) -> Vec<(String, StoredValue)> {
     let mut out = Vec::new();
     let limit = super::buffers(spec).0;
     let set = Compiler::new(spec, resolver, &mut out).variables(spec, limit);

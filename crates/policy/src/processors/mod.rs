@@ -66,7 +66,7 @@ pub fn plan(spec: &ProcessorsSpec, threads: Option<u32>, topology: &Topology) ->
     };
     let pools = match choice {
         Choice::All(usable) => {
-            let threads = wanted(spec, threads, topology, &usable, &mut plan.warnings);
+            let threads = default_threads(spec, threads, topology, &usable, &mut plan.warnings);
             plan.groups = sizes(spec, threads)?;
             vec![usable; plan.groups.len()]
         }
@@ -99,7 +99,7 @@ pub fn plan(spec: &ProcessorsSpec, threads: Option<u32>, topology: &Topology) ->
 }
 
 /// Returns the number of threads if no policy has determined it.
-fn wanted(
+fn default_threads(
     spec: &ProcessorsSpec,
     threads: Option<u32>,
     topology: &Topology,

@@ -93,12 +93,12 @@ pub struct AcmeCertificate {
     /// IP addresses.
     pub ips: Vec<IpAddr>,
     /// Set for certificates that Weir stores itself; `None` for those of a `crt-store`.
-    pub kept: Option<Kept>,
+    pub kept: Option<CertificateStorage>,
 }
 
 /// Storage of a certificate of `bind ... acme`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct CertificateStorage {
     /// File name in [`Acme::folder`].
     pub file: Box<str>,
     pub challenge: Challenge,

@@ -173,14 +173,14 @@ pub struct Source {
     /// The range of source ports, first and last.
     pub ports: Option<(u16, u16)>,
     /// `usesrc`: the source address to present to the server instead.
-    pub presented: Option<Presented>,
+    pub presented: Option<TransparentSource>,
     /// `interface`.
     pub interface: Option<Box<str>>,
 }
 
 /// `usesrc`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Presented {
+pub enum TransparentSource {
     /// The client's address and port.
     Client,
     /// The client's address.

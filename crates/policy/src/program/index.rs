@@ -3,7 +3,6 @@
 
 use super::{Backend, Program, Proxy, Server};
 use config::spec::ProxyKind;
-use live::ServerPlace;
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::fmt;
@@ -85,13 +84,13 @@ impl Index {
             self.guids.add(guid.clone(), (place, None));
         }
         for server in proxy.servers() {
-            self.add_guid((place, server.index), server);
+            self.add_guid(place, server);
         }
     }
 
-    fn add_guid(&mut self, (proxy, place): ServerPlace, server: &Server) {
+    fn add_guid(&mut self, proxy: usize, server: &Server) {
         if let Some(guid) = &server.guid {
-            self.guids.add(guid.clone(), (proxy, Some(place)));
+            self.guids.add(guid.clone(), (proxy, Some(server.index)));
         }
     }
 
@@ -228,7 +227,7 @@ impl Program {
     pub fn index_server(&self, proxy: &Proxy, server: &Server) {
         let Some(backend) = &proxy.backend else { return };
         let mut index = self.index.lock(self);
-        index.add_guid((proxy.index, server.index), server);
+        index.add_guid(proxy.index, server);
         if index.servers.contains_key(&proxy.index) {
             index.servers(proxy.index, backend).names.add((*server.name).into(), server.index);
         }

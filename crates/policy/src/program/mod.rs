@@ -37,12 +37,12 @@ mod tracking;
 mod userlist;
 
 pub use self::tls::{CrtLine, CrtLines, CrtList, TlsListener, TlsParts};
-pub use acme::{Acme, AcmeCertificate, AcmeSection, Challenge, Kept};
+pub use acme::{Acme, AcmeCertificate, AcmeSection, CertificateStorage, Challenge};
 pub use address::{BindAddress, SYSLOG, ServerAddress, ServerPort};
 pub use config::spec::MuxProtocol;
 pub use connecting::{
-    Connecting, KeepAlive, LinkTls, Namespace, Presented, ProxyField, ProxyHeader, ProxySsl, ServerTls, Source,
-    TrafficSwitch,
+    Connecting, KeepAlive, LinkTls, Namespace, ProxyField, ProxyHeader, ProxySsl, ServerTls, Source, TrafficSwitch,
+    TransparentSource,
 };
 pub use errors::{ErrorPages, Page};
 pub use fcgi::{FcgiAction, FcgiApp, FcgiLog, FcgiRule};
@@ -81,12 +81,12 @@ pub use tracking::Tracking;
 pub use userlist::{Password, User, Userlist};
 
 use crate::registry::Registry;
-use ::tls::details::Wanted;
+use ::tls::details::DetailSet;
 use base::AppendOnlyVec;
 use expression::Conversion;
 use expression::key::Keys;
 use expression::pattern::Lists;
-use expression::variable::{Known, Stored, Variable};
+use expression::variable::{StoredValue, Variable, VariableNames};
 use live::cache::CachePlan;
 use live::table::StickTable;
 use std::sync::Arc;
@@ -131,14 +131,14 @@ pub struct Program {
     pub servers: usize,
     pub runtime: Runtime,
     /// Process variables that the configuration sets, in order.
-    pub variables: Vec<(Variable, Stored)>,
-    pub names: Known,
+    pub variables: Vec<(Variable, StoredValue)>,
+    pub names: VariableNames,
     /// The names of the configuration files.
     pub files: Box<[Box<str>]>,
     /// Pattern lists of ACLs and maps.
     pub lists: Lists,
     /// Properties of TLS handshakes that samples use.
-    pub wanted: Arc<Wanted>,
+    pub wanted: Arc<DetailSet>,
     /// Public keys for the verification of tokens.
     pub keys: Keys,
     /// The rows and services used for compilation: objects added by the runtime API may refer to them.

@@ -16,11 +16,11 @@ pub struct MutableName {
     /// The configured name.
     first: Box<str>,
     /// Later names; not allocated for most objects.
-    later: OnceLock<Box<Later>>,
+    later: OnceLock<Box<NameHistory>>,
 }
 
 #[derive(Default)]
-struct Later {
+struct NameHistory {
     /// All names except the configured one.
     names: AppendOnlyVec<Box<str>>,
     /// Index of the current name plus 1; 0 for the configured one.
@@ -47,7 +47,7 @@ impl MutableName {
     }
 
     #[cold]
-    fn changed(&self, later: &Later) -> Option<&str> {
+    fn changed(&self, later: &NameHistory) -> Option<&str> {
         let place = later.current.load(Ordering::Acquire).checked_sub(1)?;
         // The box with the names is never replaced.
         self.later.get()?.names.get(place).map(|name| &**name)

@@ -11,7 +11,7 @@ use expression::log_format::LogFormat;
 use wire::otlp::Signal;
 
 /// A name with its values.
-pub type Named<T> = (Box<str>, Box<[T]>);
+pub type NamedValues<T> = (Box<str>, Box<[T]>);
 
 /// The exporter of one signal.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,7 +89,7 @@ pub struct OtelFilter {
     pub spans: Box<[Box<str>]>,
     pub scopes: Box<[OtelScope]>,
     /// Groups: their names and the indices of their scopes.
-    pub groups: Box<[Named<usize>]>,
+    pub groups: Box<[NamedValues<usize>]>,
 }
 
 // The parts of an expression are equal to themselves.
@@ -120,10 +120,10 @@ pub struct OtelSpan {
     pub parent: Option<OtelReference>,
     /// Linked spans or contexts.
     pub links: Box<[OtelReference]>,
-    pub attributes: Box<[Named<Expression>]>,
+    pub attributes: Box<[NamedValues<Expression>]>,
     /// Events, each with one attribute.
     pub events: Box<[OtelSpanEvent]>,
-    pub baggage: Box<[Named<Expression>]>,
+    pub baggage: Box<[NamedValues<Expression>]>,
     /// Status with its description.
     pub status: Option<(OtelStatus, Box<[Expression]>)>,
     /// The carrier that its context is injected into.

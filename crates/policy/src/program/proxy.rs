@@ -18,6 +18,7 @@ use expression::condition::Condition;
 use expression::log_format::LogFormat;
 use expression::sample::Context;
 use expression::{Conversion, Expression};
+use live::ServerPlace;
 use live::persistence::PersistencePlan;
 use std::sync::Arc;
 use std::time::Duration;
@@ -398,6 +399,11 @@ impl Server {
 }
 
 impl Proxy {
+    /// Returns the place of one of its servers.
+    pub fn place_of(&self, server: &Server) -> ServerPlace {
+        ServerPlace { proxy: self.index, server: server.index }
+    }
+
     /// Returns the servers that were not removed; empty for a frontend.
     pub fn servers(&self) -> Iter<'_, Server> {
         self.backend.as_ref().map_or_else(|| NONE.iter(), |backend| backend.servers.iter())

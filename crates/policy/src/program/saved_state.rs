@@ -139,6 +139,7 @@ mod tests {
     use super::*;
     use crate::compile::tests::{backend, compiled, server, spec};
     use config::spec::{AddressSpec, Family, HostSpec, PortSpec, SocketKind};
+    use live::ServerPlace;
     use live::saved_state::entries;
 
     /// The changes of a server with that host, from fields starting with the name.
@@ -159,7 +160,7 @@ mod tests {
         let program = compiled(&spec(vec![proxy]));
         let text = format!("1\n2 be 1 s1 127.0.0.1 2 {states} 0 0 0 {fields}\n");
         let saved = entries(text.as_bytes(), |_, _| true).unwrap()[0].state().unwrap();
-        Changes::of(program.server_at((0, 0)).unwrap(), &saved)
+        Changes::of(program.server_at(ServerPlace { proxy: 0, server: 0 }).unwrap(), &saved)
     }
 
     #[test]

@@ -190,7 +190,7 @@ fn proxy(own: &Proxy, next: &Proxy, lists_differ: bool, found: &mut Vec<Differen
         _ => found.push(kept(format!("side of clients of {whose}"))),
     }
     match (&own.backend, &next.backend) {
-        (Some(own), Some(next)) => backend(own, next, (&whose, lists_differ), found),
+        (Some(own), Some(next)) => backend(own, next, &whose, lists_differ, found),
         (None, None) => {}
         _ => found.push(kept(format!("side of servers of {whose}"))),
     }
@@ -235,7 +235,7 @@ fn bind(own: &Bind, next: &Bind) -> Vec<Field> {
     found
 }
 
-fn backend(own: &Backend, next: &Backend, (whose, lists_differ): (&str, bool), found: &mut Vec<Difference>) {
+fn backend(own: &Backend, next: &Backend, whose: &str, lists_differ: bool, found: &mut Vec<Difference>) {
     let fields = fields!(Backend, own, next,
         kept: [balance, hash, recogniser, log_key, allbackups, limits, fullconn],
         free: [hash_key, retries, redispatch, http_reuse, abortonclose, fcgi, check, check_id],

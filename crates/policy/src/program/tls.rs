@@ -92,7 +92,7 @@ pub struct CrtLine {
 
 impl CrtLines {
     /// Appends a line and returns its serial number.
-    pub fn push(&mut self, (number, certificate): (usize, &str), options: &str, names: &str) -> usize {
+    pub fn push(&mut self, number: usize, certificate: &str, options: &str, names: &str) -> usize {
         let serial = self.next_serial;
         self.next_serial += 1;
         let (certificate, options, names) = (certificate.into(), options.into(), names.into());

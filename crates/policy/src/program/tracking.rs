@@ -32,8 +32,8 @@ impl Tracking {
 
 impl Program {
     /// Returns the server at a place.
-    pub fn server_at(&self, (proxy, server): ServerPlace) -> Option<&Server> {
-        self.proxies.get(proxy)?.backend.as_ref()?.servers.get(server)
+    pub fn server_at(&self, place: ServerPlace) -> Option<&Server> {
+        self.proxies.get(place.proxy)?.backend.as_ref()?.servers.get(place.server)
     }
 
     /// Visits all servers that track a server directly or indirectly, each after the one that it tracks; `visit` is
@@ -41,7 +41,7 @@ impl Program {
     /// skipped.
     pub fn followers(&self, server: &Server, mut visit: impl FnMut(ServerPlace, ServerPlace) -> bool) {
         let of = |server: &Server| {
-            let place = (server.tracking.proxy, server.index);
+            let place = ServerPlace { proxy: server.tracking.proxy, server: server.index };
             // The last added server is visited first.
             let followers = server.tracking.followers.iter().rev().chain(&server.tracking.added);
             followers.map(move |follower| (place, *follower)).collect::<Vec<_>>()

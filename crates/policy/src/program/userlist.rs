@@ -1,7 +1,7 @@
 //! Compiled `userlist` sections (configuration manual, section 12.2). Must never print a password, and never take the
 //! time to compare one with a crypt(3) hash.
 
-use expression::crypt::Hidden;
+use expression::crypt::PasswordHash;
 use std::fmt;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
@@ -25,12 +25,12 @@ pub enum Password {
     /// In plain text.
     Clear(Box<[u8]>),
     /// A crypt(3) hash.
-    Hidden(Arc<Hidden>),
+    Hidden(Arc<PasswordHash>),
 }
 
 impl Password {
     /// Compares a password; `proved` compares it with a hash.
-    pub fn is(&self, password: &[u8], proved: impl FnOnce(&Hidden) -> bool) -> bool {
+    pub fn is(&self, password: &[u8], proved: impl FnOnce(&PasswordHash) -> bool) -> bool {
         match self {
             Self::Clear(known) => known.ct_eq(password).into(),
             Self::Hidden(hidden) => proved(hidden),

@@ -42,7 +42,7 @@ impl Addresses {
         is_taken: impl Fn(IpAddr) -> bool,
     ) -> Option<IpAddr> {
         let rank = |ip: IpAddr| {
-            let is_near = choice.networks.iter().any(|network| contains(*network, ip));
+            let is_near = choice.networks.iter().any(|(network, length)| contains(*network, *length, ip));
             (is_near, ip.is_ipv4() == choice.prefers_ipv4, Some(ip) == current)
         };
         let mut best: Option<(IpAddr, (bool, bool, bool))> = None;
@@ -65,7 +65,7 @@ impl Addresses {
 }
 
 /// Whether an address belongs to a network.
-fn contains((network, length): (IpAddr, u8), ip: IpAddr) -> bool {
+fn contains(network: IpAddr, length: u8, ip: IpAddr) -> bool {
     let (network, ip, width) = match (network, ip) {
         (IpAddr::V4(network), IpAddr::V4(ip)) => (u128::from(network.to_bits()), u128::from(ip.to_bits()), 32),
         (IpAddr::V6(network), IpAddr::V6(ip)) => (network.to_bits(), ip.to_bits(), 128),

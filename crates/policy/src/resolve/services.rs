@@ -10,7 +10,7 @@ const MOST: usize = 1_024;
 
 /// A known target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Known {
+struct SrvRecord {
     place: SrvTarget,
     weight: u32,
     /// The address, if the additional section contained it.
@@ -28,7 +28,7 @@ pub struct SrvTarget {
 
 /// The known targets of an SRV name.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Services(Vec<Known>);
+pub struct Services(Vec<SrvRecord>);
 
 /// A change of a server's assignment. The first value is the index of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Services {
             }
             let ip = additional.iter().find(|one| one.host == service.target).map(|one| one.ip);
             let place = SrvTarget { host: service.target.clone(), port: service.port };
-            let known = Known { place, weight: weight(service.weight), ip, seen: now };
+            let known = SrvRecord { place, weight: weight(service.weight), ip, seen: now };
             let has_room = self.0.len() < MOST;
             match self.0.iter_mut().find(|other| other.place == known.place) {
                 Some(other) => *other = known,
@@ -82,7 +82,7 @@ impl Services {
             moves.push(Move::Leave(server));
         }
         let mut free = standing.iter().enumerate().filter(|(_, place)| place.is_none() || leaves(place));
-        for Known { place, weight, ip, .. } in &self.0 {
+        for SrvRecord { place, weight, ip, .. } in &self.0 {
             let mut stays = false;
             for (server, _) in standing.iter().enumerate().filter(|(_, other)| other.as_ref() == Some(place)) {
                 moves.push(Move::Stay(server, *weight, *ip));

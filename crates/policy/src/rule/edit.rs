@@ -166,10 +166,10 @@ impl Edit {
             Self::SetHeader(name, _) => set(head, name, text, room),
             Self::DeleteHeader(wanted) => Ok(wanted.delete(head, steps)?),
             Self::ReplaceHeader(name, replacement) => {
-                replace(head, name, room, |value, out| each_replaced(&replacement.regex, value, (text, steps), out))
+                replace(head, name, room, |value, out| each_replaced(&replacement.regex, value, text, steps, out))
             }
             Self::ReplaceValue(name, replacement) => {
-                replace(head, name, room, |value, out| split_replaced(&replacement.regex, value, (text, steps), out))
+                replace(head, name, room, |value, out| split_replaced(&replacement.regex, value, text, steps, out))
             }
             Self::SetMethod(_) => {
                 check(head, head.method().len(), text.len(), room)?;
@@ -192,12 +192,12 @@ impl Edit {
             | Self::ReplacePath(_)
             | Self::ReplacePathAndQuery(_)
             | Self::ReplaceUri(_)
-            | Self::NormalizeUri(_) => self.apply_to_target(head, (text, steps), room),
+            | Self::NormalizeUri(_) => self.apply_to_target(head, text, steps, room),
         }
     }
 
     /// Performs a change of a request's target; other changes have no effect.
-    fn apply_to_target(&self, head: &mut Head, (text, steps): (&[u8], &Steps), room: usize) -> Result<(), Unfit> {
+    fn apply_to_target(&self, head: &mut Head, text: &[u8], steps: &Steps, room: usize) -> Result<(), Unfit> {
         match self {
             Self::SetUri(_) => set_uri(head, text, room),
             Self::SetPath(_) => set_parts(head, Some(text), None, room),
@@ -208,16 +208,16 @@ impl Edit {
             Self::ReplacePath(replacement) => {
                 let target = head.target();
                 let (start, end) = parts(target);
-                let new = replacement.replaced(&target[start..end], (text, steps), room)?;
+                let new = replacement.replaced(&target[start..end], text, steps, room)?;
                 set_parts(head, Some(&new), None, room)
             }
             Self::ReplacePathAndQuery(replacement) => {
                 let target = head.target();
-                let new = replacement.replaced(&target[parts(target).0..], (text, steps), room)?;
+                let new = replacement.replaced(&target[parts(target).0..], text, steps, room)?;
                 set_path_and_query(head, &new, room)
             }
             Self::ReplaceUri(replacement) => {
-                let new = replacement.replaced(head.target(), (text, steps), room)?;
+                let new = replacement.replaced(head.target(), text, steps, room)?;
                 if new != head.target() {
                     set_uri(head, &new, room)?;
                 }
@@ -249,16 +249,16 @@ fn delete_fields(head: &mut Head, list: &[u8], method: Method) -> Result<(), Unf
 }
 
 impl Replacement {
-    fn replaced(&self, value: &[u8], text: (&[u8], &Steps), room: usize) -> Result<Vec<u8>, Exhausted> {
-        let mut out = Vec::with_capacity(value.len() + text.0.len());
-        if !self.replace(value, text, &mut Bounded { out: &mut out, room })? {
+    fn replaced(&self, value: &[u8], text: &[u8], steps: &Steps, room: usize) -> Result<Vec<u8>, Exhausted> {
+        let mut out = Vec::with_capacity(value.len() + text.len());
+        if !self.replace(value, text, steps, &mut Bounded { out: &mut out, room })? {
             out.extend_from_slice(value);
         }
         Ok(out)
     }
 
-    fn replace(&self, value: &[u8], text: (&[u8], &Steps), out: &mut Bounded<'_>) -> Result<bool, Exhausted> {
-        replace_first(&self.regex, value, text, out)
+    fn replace(&self, value: &[u8], text: &[u8], steps: &Steps, out: &mut Bounded<'_>) -> Result<bool, Exhausted> {
+        replace_first(&self.regex, value, text, steps, out)
     }
 }
 
@@ -266,11 +266,12 @@ impl Replacement {
 fn replace_first(
     regex: &Regex,
     value: &[u8],
-    (text, steps): (&[u8], &Steps),
+    text: &[u8],
+    steps: &Steps,
     out: &mut Bounded<'_>,
 ) -> Result<bool, Exhausted> {
     let mut places = Places::default();
-    let mut search = regex.search(&mut places, value, (steps, true))?;
+    let mut search = regex.search(&mut places, value, steps, true)?;
     let found = search.next(0)?.is_some();
     if found {
         expand(&search, value, text, &mut |bytes| out.extend_from_slice(bytes));
@@ -279,21 +280,33 @@ fn replace_first(
 }
 
 /// Appends the value with the first match replaced, or unchanged.
-fn each_replaced(regex: &Regex, value: &[u8], text: (&[u8], &Steps), out: &mut Bounded<'_>) -> Result<(), Exhausted> {
-    if !replace_first(regex, value, text, out)? {
+fn each_replaced(
+    regex: &Regex,
+    value: &[u8],
+    text: &[u8],
+    steps: &Steps,
+    out: &mut Bounded<'_>,
+) -> Result<(), Exhausted> {
+    if !replace_first(regex, value, text, steps, out)? {
         out.extend_from_slice(value);
     }
     Ok(())
 }
 
 /// Does the same for each comma-separated part of the value.
-fn split_replaced(regex: &Regex, value: &[u8], text: (&[u8], &Steps), out: &mut Bounded<'_>) -> Result<(), Exhausted> {
+fn split_replaced(
+    regex: &Regex,
+    value: &[u8],
+    text: &[u8],
+    steps: &Steps,
+    out: &mut Bounded<'_>,
+) -> Result<(), Exhausted> {
     for (index, part) in split(value).enumerate() {
         if index > 0 {
             out.extend_from_slice(b",");
         }
         // A replaced value loses the blanks around it; others are unchanged.
-        if !replace_first(regex, part.trim_ascii(), text, out)? {
+        if !replace_first(regex, part.trim_ascii(), text, steps, out)? {
             out.extend_from_slice(part);
         }
     }

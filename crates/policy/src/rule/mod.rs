@@ -27,8 +27,8 @@ pub use normalize::{Malformed, Normalizer};
 pub(crate) use parse::expression_text;
 pub use parse::{Parsing, RuleError, RuleNames, Words};
 pub use response::Reply;
-pub use server_choice::{Bound, PersistOrder, PersistRule, ServerChoice, ServerRule, ServerTarget};
-pub use stick::{Known, MOST_STORES, Remembered, StickRule, StickStore, recall};
+pub use server_choice::{PersistOrder, PersistRule, SelectedServer, ServerChoice, ServerRule, ServerTarget};
+pub use stick::{MOST_STORES, Remembered, ServerRef, StickRule, StickStore, recall};
 pub use switch::{Names as BackendNames, Switch, Target, fits_mode};
 
 use crate::program::SpoeEvents;

@@ -68,7 +68,7 @@ pub enum PersistOrder {
 
 /// The selected server of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bound {
+pub struct SelectedServer {
     /// Index of the server.
     pub server: usize,
     /// The server is used even if it is down.
@@ -85,9 +85,9 @@ impl ServerChoice {
     }
 
     /// Returns the selection of a server.
-    pub fn bound(&self, server: usize, order: Option<PersistOrder>) -> Bound {
+    pub fn bound(&self, server: usize, order: Option<PersistOrder>) -> SelectedServer {
         let stays = order == Some(PersistOrder::Force);
-        Bound { server, forced: stays || self.persists, stays }
+        SelectedServer { server, forced: stays || self.persists, stays }
     }
 
     /// Returns the server that `use-server` selects. Rules whose server is not usable are skipped, unless it is forced;
@@ -97,7 +97,7 @@ impl ServerChoice {
         context: &Context<'_>,
         order: Option<PersistOrder>,
         is_usable: impl Fn(usize) -> bool,
-    ) -> Option<Bound> {
+    ) -> Option<SelectedServer> {
         self.named_watched(context, order, is_usable, &mut |_, _| {})
     }
 
@@ -109,7 +109,7 @@ impl ServerChoice {
         order: Option<PersistOrder>,
         is_usable: impl Fn(usize) -> bool,
         watch: &mut impl FnMut(usize, bool),
-    ) -> Option<Bound> {
+    ) -> Option<SelectedServer> {
         for (at, rule) in self.rules.iter().enumerate() {
             let holds = rule.condition.holds(context);
             watch(at, holds);

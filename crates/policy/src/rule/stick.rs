@@ -61,7 +61,7 @@ pub struct Remembered {
 
 /// A server to be stored or compared.
 #[derive(Debug, Clone, Copy)]
-pub struct Known<'a> {
+pub struct ServerRef<'a> {
     pub id: u32,
     pub name: &'a str,
     pub address: Option<SocketAddr>,
@@ -89,7 +89,7 @@ pub fn recall(context: &Context<'_>, table: &Table, key: &TableKey<'_>) -> Optio
 
 impl Remembered {
     /// Whether it is that server: by name or address if the entry has one, else by `id`.
-    pub fn is(&self, table: &Table, server: &Known<'_>) -> bool {
+    pub fn is(&self, table: &Table, server: &ServerRef<'_>) -> bool {
         match table.servers.name(self.key) {
             Some(known) => server_key(table, server).is_some_and(|own| own == *known),
             None => self.id > 0 && self.id == server.id,
@@ -98,7 +98,7 @@ impl Remembered {
 }
 
 /// Returns the name or address that identifies a server in a table.
-fn server_key(table: &Table, server: &Known<'_>) -> Option<Vec<u8>> {
+fn server_key(table: &Table, server: &ServerRef<'_>) -> Option<Vec<u8>> {
     match table.plan.server_key {
         ServerKeySpec::Name => Some(server.name.as_bytes().to_vec()),
         ServerKeySpec::Address => server.address.map(|address| address.to_string().into_bytes()),
@@ -107,7 +107,7 @@ fn server_key(table: &Table, server: &Known<'_>) -> Option<Vec<u8>> {
 
 impl StickStore {
     /// Stores the server.
-    pub fn perform(&self, tables: &Tables, server: &Known<'_>, now: base::moment::Moment) {
+    pub fn perform(&self, tables: &Tables, server: &ServerRef<'_>, now: base::moment::Moment) {
         let Some(table) = tables.get(self.table) else { return };
         let key = server_key(table, server).map_or(0, |key| table.servers.number(&key));
         table.upsert(&TableKey::Long(&self.key), now, |entry| {

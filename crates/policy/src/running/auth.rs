@@ -2,7 +2,7 @@
 
 use crate::program::{ProgramContext, User};
 use expression::base64;
-use expression::crypt::Hidden;
+use expression::crypt::PasswordHash;
 use expression::fetch::{Fetch, plain};
 use expression::sample::{Context, Direction, Places, Type, Value};
 use expression::{Argument, Arguments, Kind, Signature};
@@ -60,7 +60,7 @@ fn user<'a>(context: &Context<'a>, arguments: &Arguments) -> Option<&'a User> {
     let list = context.program()?.userlists.get(*index)?;
     let (name, password) = basic(context)?;
     let user = list.find(name)?;
-    let proved = |hidden: &Hidden| {
+    let proved = |hidden: &PasswordHash| {
         context.live().is_some_and(|live| live.passwords.has(&live.passwords.proof(hidden, password)))
     };
     user.password.as_ref()?.is(password, proved).then_some(user)

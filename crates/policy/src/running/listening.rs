@@ -61,7 +61,7 @@ fn dump_all<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value
     let known = context.live()?.names.read().ok()?;
     let mut text = context.text(256);
     let (prefix, delimiter) = (arguments.text(1).unwrap_or_default(), arguments.text(2).unwrap_or(b", "));
-    variable::dump((&context.variables, &known), (scope, prefix, delimiter), &mut text);
+    variable::dump(&context.variables, &known, scope, prefix, delimiter, &mut text);
     text.finish().map(Value::Str)
 }
 

@@ -6,6 +6,7 @@ mod auth;
 mod cache;
 mod current;
 mod listening;
+mod password_trials;
 mod proxies;
 mod proxy;
 mod server;
@@ -14,9 +15,8 @@ mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 mod tracked;
-mod trial;
 
-pub use trial::{Trial, is_account, trials};
+pub use password_trials::{PasswordTrial, is_account, trials};
 
 use crate::registry::Registry;
 use expression::convert::{self, Converter};

@@ -11,7 +11,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "fe_exists",
         Signature::NONE,
-        (Type::Str, Type::Bool),
+        Type::Str,
+        Type::Bool,
         "Whether a frontend of that name exists.",
         |context, value, _| {
             let name = value.bytes()?;
@@ -22,7 +23,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "nbsrv",
         Signature::NONE,
-        (Type::Str, Type::Int),
+        Type::Str,
+        Type::Int,
         "Number of usable servers of the named backend.",
         |context, value, _| {
             let backend = backend(context, value.bytes()?)?;
@@ -36,7 +38,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "srv_is_up",
         Signature::NONE,
-        (Type::Str, Type::Bool),
+        Type::Str,
+        Type::Bool,
         "Whether the named server (`backend/server`) is up.",
         |context, value, _| {
             let (backend, server) = server(context, value.bytes()?)?;
@@ -47,7 +50,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "srv_queue",
         Signature::NONE,
-        (Type::Str, Type::Int),
+        Type::Str,
+        Type::Int,
         "Queued requests of the named server (`backend/server`).",
         |context, value, _| {
             let (backend, server) = server(context, value.bytes()?)?;

@@ -90,7 +90,8 @@ pub const OTHERS: &[Converter] = &[
     Converter::new(
         "in_table",
         TABLE_NAME,
-        (Type::Any, Type::Bool),
+        Type::Any,
+        Type::Bool,
         "Whether the table has an entry for the key.",
         |c, value, a| stick::look_up(c, value, a.table(0)?, false, |_, _| Some(true)).map(Value::Bool),
     )
@@ -107,15 +108,15 @@ pub const OTHERS: &[Converter] = &[
 ];
 
 const fn row(name: &'static str, doc: &'static str, eval: Convert) -> Converter {
-    Converter::new(name, TABLE_NAME, (Type::Any, Type::Int), doc, eval).checked(|a, c| stick::default_table(a, c, 0))
+    Converter::new(name, TABLE_NAME, Type::Any, Type::Int, doc, eval).checked(|a, c| stick::default_table(a, c, 0))
 }
 
 const fn indexed(name: &'static str, doc: &'static str, eval: Convert) -> Converter {
-    Converter::new(name, INDEXED, (Type::Any, Type::Int), doc, eval).checked(|a, c| stick::default_table(a, c, 1))
+    Converter::new(name, INDEXED, Type::Any, Type::Int, doc, eval).checked(|a, c| stick::default_table(a, c, 1))
 }
 
 const fn or_else(name: &'static str, doc: &'static str, eval: Convert) -> Converter {
-    Converter::new(name, OR_ELSE, (Type::Any, Type::Int), doc, eval).checked(|a, c| stick::default_table(a, c, 0))
+    Converter::new(name, OR_ELSE, Type::Any, Type::Int, doc, eval).checked(|a, c| stick::default_table(a, c, 0))
 }
 
 fn read<'a>(context: &Context<'a>, value: Value<'a>, table: usize, datum: Datum) -> Option<Value<'a>> {

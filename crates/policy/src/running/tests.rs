@@ -7,8 +7,8 @@ use base::moment::{Moment, WallTime};
 use bumpalo::Bump;
 use expression::record::Timings;
 use expression::sample::{
-    Bytes, Context, Counted, Direction, EvalPlace, Meter, OwnLimits, Probes, SessionFacts, StreamFacts, Transaction,
-    Transport, Value,
+    Bytes, Context, CounterSource, Direction, EvalPlace, Meter, OwnLimits, Probes, SessionFacts, StreamFacts,
+    Transaction, Transport, Value,
 };
 use expression::variable::Variables;
 use expression::vocabulary::Vocabulary;
@@ -77,7 +77,7 @@ impl Probes for FixedProbes {
         None
     }
 
-    fn counters(&self) -> Option<&dyn Counted> {
+    fn counters(&self) -> Option<&dyn CounterSource> {
         self.0.as_ref().map(|counters| counters as _)
     }
 

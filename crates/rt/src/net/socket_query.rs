@@ -21,7 +21,7 @@ pub struct SocketQuery {
 }
 
 /// The socket of a query, if the stream still exists.
-enum Found {
+enum QueriedSocket {
     Os(i32),
     Sim(SimSocketView),
 }
@@ -44,8 +44,8 @@ impl SocketQuery {
     /// From the socket; `NotConnected` if the stream is closed, parked or belongs to another worker.
     pub fn local_address(self) -> io::Result<Address> {
         match self.find()? {
-            Found::Os(number) => sys::socket::local_address(number),
-            Found::Sim(socket) => socket.local_address(),
+            QueriedSocket::Os(number) => sys::socket::local_address(number),
+            QueriedSocket::Sim(socket) => socket.local_address(),
         }
     }
 
@@ -56,8 +56,8 @@ impl SocketQuery {
     /// As for [`SocketQuery::local_address`]; from the kernel if the connection was not redirected.
     pub fn original_destination(self, v6: bool) -> io::Result<Address> {
         match self.find()? {
-            Found::Os(number) => sys::socket::original_destination(number, v6),
-            Found::Sim(socket) => socket.original_destination(),
+            QueriedSocket::Os(number) => sys::socket::original_destination(number, v6),
+            QueriedSocket::Sim(socket) => socket.original_destination(),
         }
     }
 
@@ -67,8 +67,8 @@ impl SocketQuery {
     /// As for [`SocketQuery::local_address`].
     pub fn tcp_info(self) -> io::Result<TcpInfo> {
         match self.find()? {
-            Found::Os(number) => tcp_info::read(number),
-            Found::Sim(socket) => socket.tcp_info(),
+            QueriedSocket::Os(number) => tcp_info::read(number),
+            QueriedSocket::Sim(socket) => socket.tcp_info(),
         }
     }
 
@@ -79,8 +79,10 @@ impl SocketQuery {
     /// As for [`SocketQuery::local_address`]; `Unsupported` for a simulated socket.
     pub fn take_saved_syn(self, place: &mut [u8]) -> io::Result<usize> {
         match self.find()? {
-            Found::Os(number) => sys::socket::option_bytes(number, libc::IPPROTO_TCP, libc::TCP_SAVED_SYN, place),
-            Found::Sim(_) => Err(io::ErrorKind::Unsupported.into()),
+            QueriedSocket::Os(number) => {
+                sys::socket::option_bytes(number, libc::IPPROTO_TCP, libc::TCP_SAVED_SYN, place)
+            }
+            QueriedSocket::Sim(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
@@ -90,8 +92,8 @@ impl SocketQuery {
     /// As for [`SocketQuery::local_address`]; from the kernel if a privilege is missing.
     pub fn set_mark(self, mark: u32) -> io::Result<()> {
         match self.find()? {
-            Found::Os(number) => sys::socket::set_option(number, libc::SOL_SOCKET, libc::SO_MARK, mark as i32),
-            Found::Sim(_) => Ok(()),
+            QueriedSocket::Os(number) => sys::socket::set_option(number, libc::SOL_SOCKET, libc::SO_MARK, mark as i32),
+            QueriedSocket::Sim(_) => Ok(()),
         }
     }
 
@@ -100,19 +102,19 @@ impl SocketQuery {
     /// # Errors
     /// As for [`SocketQuery::local_address`]; from the kernel if the socket's family has no such option.
     pub fn set_service_class(self, class: u8) -> io::Result<()> {
-        let Found::Os(number) = self.find()? else { return Ok(()) };
+        let QueriedSocket::Os(number) = self.find()? else { return Ok(()) };
         let v4 = sys::socket::set_option(number, libc::IPPROTO_IP, libc::IP_TOS, i32::from(class));
         let v6 = sys::socket::set_option(number, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, i32::from(class));
         v4.or(v6)
     }
 
-    fn find(self) -> io::Result<Found> {
+    fn find(self) -> io::Result<QueriedSocket> {
         let found = current::try_with(|worker| {
             let there = worker.remote.instance == self.instance
                 && worker.sources.borrow().get(self.key).is_some_and(|source| !source.parked);
             there.then(|| match &worker.driver {
-                Driver::Epoll(_) => Found::Os(self.number),
-                Driver::Sim(driver) => Found::Sim(driver.view(self.number)),
+                Driver::Epoll(_) => QueriedSocket::Os(self.number),
+                Driver::Sim(driver) => QueriedSocket::Sim(driver.view(self.number)),
             })
         });
         found.flatten().ok_or_else(|| io::ErrorKind::NotConnected.into())

@@ -42,7 +42,7 @@ const FEW: usize = 512;
 
 /// The event that a task waits for.
 #[derive(Clone, Copy)]
-enum Want {
+enum Interest {
     Read,
     Write,
     Hangup,
@@ -102,7 +102,7 @@ impl Stream {
                     return Poll::Ready(Ok(count));
                 }
             }
-            self.wait(worker, source, context, Want::Read)?;
+            self.wait(worker, source, context, Interest::Read)?;
             Poll::Pending
         })
     }
@@ -125,7 +125,7 @@ impl Stream {
                     return Poll::Ready(Ok(count));
                 }
             }
-            self.wait(worker, source, context, Want::Read)?;
+            self.wait(worker, source, context, Interest::Read)?;
             Poll::Pending
         })
     }
@@ -154,7 +154,7 @@ impl Stream {
                     return Poll::Ready(Ok(count));
                 }
             }
-            self.wait(worker, source, context, Want::Read)?;
+            self.wait(worker, source, context, Interest::Read)?;
             Poll::Pending
         })
     }
@@ -256,7 +256,7 @@ impl Stream {
                     return Poll::Ready(Ok(count));
                 }
             }
-            self.wait(worker, source, context, Want::Write)?;
+            self.wait(worker, source, context, Interest::Write)?;
             Poll::Pending
         })
     }
@@ -265,7 +265,7 @@ impl Stream {
     /// read, so that the first result for a stream that was never read is "ready".
     pub fn poll_readable(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.with_source(|worker, source| {
-            if source.may_read() || self.wait(worker, source, context, Want::Read).is_err() {
+            if source.may_read() || self.wait(worker, source, context, Interest::Read).is_err() {
                 return Poll::Ready(());
             }
             Poll::Pending
@@ -275,7 +275,7 @@ impl Stream {
     /// Ready when a write may accept something.
     pub fn poll_writable(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.with_source(|worker, source| {
-            if source.may_write() || self.wait(worker, source, context, Want::Write).is_err() {
+            if source.may_write() || self.wait(worker, source, context, Interest::Write).is_err() {
                 return Poll::Ready(());
             }
             Poll::Pending
@@ -292,7 +292,7 @@ impl Stream {
             if source.ending() {
                 return Poll::Ready(Hangup::PeerClosed);
             }
-            match self.wait(worker, source, context, Want::Hangup) {
+            match self.wait(worker, source, context, Interest::Hangup) {
                 Ok(()) => Poll::Pending,
                 Err(_) => Poll::Ready(Hangup::Error),
             }
@@ -301,14 +301,14 @@ impl Stream {
 
     /// Watches the stream if it is not watched yet, and stores the task's waker.
     #[inline]
-    fn wait(&self, worker: &Worker, source: &mut Source, context: &Context<'_>, want: Want) -> io::Result<()> {
+    fn wait(&self, worker: &Worker, source: &mut Source, context: &Context<'_>, want: Interest) -> io::Result<()> {
         if !source.watched {
             self.watch(worker, source)?;
         }
         match want {
-            Want::Read => source.wait_to_read(context),
-            Want::Write => source.wait_to_write(context),
-            Want::Hangup => source.wait_for_hangup(context),
+            Interest::Read => source.wait_to_read(context),
+            Interest::Write => source.wait_to_write(context),
+            Interest::Hangup => source.wait_for_hangup(context),
         }
         Ok(())
     }

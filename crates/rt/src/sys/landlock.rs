@@ -68,14 +68,14 @@ pub(crate) fn forbid_changes(written: &[BorrowedFd<'_>]) -> io::Result<()> {
 
 /// A rule in the kernel's layout.
 #[repr(C, packed)]
-struct Beneath {
+struct PathRule {
     allowed: u64,
     folder: i32,
 }
 
 /// Permits creating and replacing files in a folder, as far as `rights` contains that.
 fn allow_files(rules: &OwnedFd, folder: BorrowedFd<'_>, rights: u64) -> io::Result<()> {
-    let rule = Beneath { allowed: rights & (WRITE_FILE | MAKE_FILE | TRUNCATE), folder: folder.as_raw_fd() };
+    let rule = PathRule { allowed: rights & (WRITE_FILE | MAKE_FILE | TRUNCATE), folder: folder.as_raw_fd() };
     // SAFETY: the rule has the kernel's layout and outlives the call; both descriptors are open.
     let result = unsafe { libc::syscall(ADD_RULE, rules.as_raw_fd(), BENEATH, &raw const rule, 0 as libc::c_uint) };
     check(result as libc::c_int).map(drop)

@@ -9,10 +9,10 @@ use crate::support::*;
 use rt::net::{Address, BindOptions, ConnectOptions, Listener, ListeningSocket, Namespace, Stream};
 
 /// A namespace with a loopback device, removed on drop.
-struct Made(String);
+struct TestNamespace(String);
 
-impl Made {
-    fn new(name: &str) -> Option<Made> {
+impl TestNamespace {
+    fn new(name: &str) -> Option<TestNamespace> {
         let name = format!("weir-{name}-{}", std::process::id());
         let ip = |arguments: &[&str]| Command::new("ip").args(arguments).output();
         match ip(&["netns", "add", &name]) {
@@ -26,13 +26,13 @@ impl Made {
                 return None;
             }
         }
-        let made = Made(name);
+        let made = TestNamespace(name);
         assert!(ip(&["-n", &made.0, "link", "set", "lo", "up"]).unwrap().status.success());
         Some(made)
     }
 }
 
-impl Drop for Made {
+impl Drop for TestNamespace {
     fn drop(&mut self) {
         let _ = Command::new("ip").args(["netns", "del", &self.0]).output();
     }
@@ -40,7 +40,7 @@ impl Drop for Made {
 
 #[test]
 fn a_listener_in_a_namespace_is_reached_from_there_alone() {
-    let Some(made) = Made::new("listen") else { return };
+    let Some(made) = TestNamespace::new("listen") else { return };
     let options = BindOptions { namespace: Some(made.0.clone()), ..BindOptions::default() };
     let socket = Arc::new(ListeningSocket::bind(&any_port(), &options).unwrap());
     let Address::Inet(address) = *socket.local_address() else { panic!("no internet address") };
@@ -70,7 +70,7 @@ fn a_namespace_that_does_not_exist_is_an_error() {
 /// In a namespace of its own, so that no address of the machine is affected.
 #[test]
 fn an_address_that_is_nobodys_is_bound_transparently() {
-    let Some(made) = Made::new("transparent") else { return };
+    let Some(made) = TestNamespace::new("transparent") else { return };
     let namespace = Some(made.0.clone());
     let address = Address::Inet("192.0.2.1:80".parse().unwrap());
     let plain = BindOptions { namespace: namespace.clone(), ..BindOptions::default() };
@@ -82,7 +82,7 @@ fn an_address_that_is_nobodys_is_bound_transparently() {
 
 #[test]
 fn a_device_restricts_who_gets_in() {
-    let Some(made) = Made::new("device") else { return };
+    let Some(made) = TestNamespace::new("device") else { return };
     let ip = |arguments: &[&str]| Command::new("ip").args(["-n", &made.0]).args(arguments).status().unwrap().success();
     // Two devices, each end of a pair of its own; connections from inside use the loopback device.
     if !ip(&["link", "add", "weir0", "type", "dummy"]) {
@@ -142,7 +142,7 @@ fn connect_to(server: std::net::TcpListener, options: ConnectOptions) -> std::io
 
 #[test]
 fn a_connection_is_made_in_a_namespace_and_the_worker_stays_in_its_own() {
-    let Some(made) = Made::new("connect") else { return };
+    let Some(made) = TestNamespace::new("connect") else { return };
     let inside = Arc::new(Namespace::open(&made.0).unwrap());
     let listen = || std::net::TcpListener::bind("127.0.0.1:0");
     let there = ConnectOptions { namespace: Some(Arc::clone(&inside)), ..ConnectOptions::default() };
@@ -155,7 +155,7 @@ fn a_connection_is_made_in_a_namespace_and_the_worker_stays_in_its_own() {
 /// In a namespace where all packets to foreign addresses are routed back.
 #[test]
 fn a_server_sees_an_address_that_is_not_this_machines() {
-    let Some(made) = Made::new("usesrc") else { return };
+    let Some(made) = TestNamespace::new("usesrc") else { return };
     let ip = |arguments: &[&str]| Command::new("ip").args(["-n", &made.0]).args(arguments).status().unwrap().success();
     let routed = ip(&["rule", "add", "pref", "100", "lookup", "100"])
         && ip(&["route", "add", "local", "default", "dev", "lo", "table", "100"]);

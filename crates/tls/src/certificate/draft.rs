@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::{Certificate, Error, Files, Key, Parts, Usage};
-use crate::ocsp::{Answer, Refused};
+use crate::ocsp::{Answer, OcspError};
 use crate::pem::{self, Wrong};
 
 /// The parts of a certificate, some of which may still be missing.
@@ -128,7 +128,7 @@ impl Draft {
     ///
     /// # Errors
     /// A part is missing, or the key belongs to another certificate.
-    pub fn finish(&self, now: i64) -> Result<(Certificate, Option<Refused>), Error> {
+    pub fn finish(&self, now: i64) -> Result<(Certificate, Option<OcspError>), Error> {
         let certificate = Certificate::assemble(Parts {
             name: self.name.to_string(),
             chain: self.chain.clone(),
@@ -143,7 +143,7 @@ impl Draft {
         };
         let read = match certificate.ocsp_id() {
             Some(id) => Answer::read(der, &id, now),
-            None => Err(Refused::OtherCertificate),
+            None => Err(OcspError::OtherCertificate),
         };
         let refused = match read {
             Ok(answer) => {
@@ -186,7 +186,7 @@ mod tests {
         // A response for another certificate.
         draft.set_answer(GOOD.to_vec());
         let (third, refused) = draft.finish(0).unwrap();
-        assert_eq!((third.ocsp(), refused), (None, Some(Refused::OtherCertificate)));
+        assert_eq!((third.ocsp(), refused), (None, Some(OcspError::OtherCertificate)));
         assert!(draft.set_text(b"x").is_err() && draft.set_key(b"x").is_err() && draft.set_issuer(b"x").is_err());
         assert_eq!(draft.der(), second.der(), "what cannot be read changes nothing");
         assert_eq!(Draft::empty("n").finish(0).unwrap_err(), Error::NoKey);

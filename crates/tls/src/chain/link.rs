@@ -6,7 +6,7 @@ use x509_parser::prelude::FromDer;
 use x509_parser::public_key::PublicKey;
 use x509_parser::x509::X509Version;
 
-use super::signed::element;
+use super::signed_data::element;
 
 /// The purpose for which a chain is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use x509_parser::revocation_list::CertificateRevocationList;
 use x509_parser::x509::ReasonCode;
 
 use super::link::{Authority, Link, canonical};
-use super::signed::{is_signed, is_signed_over_sha1, signed};
+use super::signed_data::{is_signed, is_signed_over_sha1, signed};
 
 const DELTA: &str = "2.5.29.27";
 /// OIDs of supported extensions of lists, critical or not: authority key identifier, CRL number, issuing distribution
@@ -48,7 +48,7 @@ pub(super) struct List {
 
 /// How well a list matches a certificate: fields in order of importance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Fit {
+pub(super) struct ListMatch {
     is_understood: bool,
     pub(super) is_in_scope: bool,
     is_current: bool,
@@ -113,8 +113,8 @@ impl List {
     }
 
     /// Returns how well it matches a certificate.
-    pub(super) fn fit(&self, certificate: &Link<'_>, now: i64) -> Fit {
-        Fit {
+    pub(super) fn fit(&self, certificate: &Link<'_>, now: i64) -> ListMatch {
+        ListMatch {
             is_understood: !self.has_unknown_critical,
             is_in_scope: self.scope.has(certificate, &self.issuer),
             is_current: now >= self.begin && self.end.is_none_or(|end| now < end),

@@ -10,7 +10,7 @@ mod constraints;
 mod link;
 mod lists;
 mod revocation;
-mod signed;
+mod signed_data;
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ use lists::List;
 
 pub(crate) use link::{Purpose, text};
 
-pub(crate) use signed::verify_message;
+pub(crate) use signed_data::verify_message;
 
 /// Maximum number of certificates in a chain. OpenSSL permits 100, for each of which a peer could cause a signature
 /// verification.
@@ -328,7 +328,8 @@ impl Walk<'_> {
                 }
                 let key = issuer.parsed.public_key().raw;
                 let is_signed = link.is_consistent()
-                    && signed::signed(link.der).is_some_and(|one| signed::is_signed(&one, key, self.algorithms));
+                    && signed_data::signed(link.der)
+                        .is_some_and(|one| signed_data::is_signed(&one, key, self.algorithms));
                 if !is_signed {
                     notes.note(code::SIGNATURE, depth)?;
                 }

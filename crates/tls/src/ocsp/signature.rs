@@ -6,21 +6,21 @@ use x509_parser::asn1_rs::Class;
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::{CertId, Parts, Refused, sequence};
+use super::{CertId, OcspError, Parts, sequence};
 
 /// Maximum number of certificates in a response that are examined.
 const MOST_CERTIFICATES: usize = 8;
 
 /// A signed structure: its content, the algorithm and the signature, all in DER without their wrappers.
-struct Signed<'a> {
+struct SignedData<'a> {
     content: &'a [u8],
     algorithm: &'a [u8],
     signature: &'a [u8],
 }
 
-impl<'a> Signed<'a> {
+impl<'a> SignedData<'a> {
     /// Takes the three parts that certificates and responses begin with. The rest remains in `parts`.
-    fn take(parts: &mut Parts<'a>) -> Result<Self, Refused> {
+    fn take(parts: &mut Parts<'a>) -> Result<Self, OcspError> {
         let before = parts.0;
         parts.next(Class::Universal, 16)?;
         let content = &before[..before.len() - parts.0.len()];
@@ -41,15 +41,15 @@ impl<'a> Signed<'a> {
 }
 
 /// Returns the bytes of a bit string without unused bits.
-fn bits(content: &[u8]) -> Result<&[u8], Refused> {
+fn bits(content: &[u8]) -> Result<&[u8], OcspError> {
     match content.split_first() {
         Some((0, bytes)) => Ok(bytes),
-        _ => Err(Refused::Unreadable),
+        _ => Err(OcspError::Unreadable),
     }
 }
 
 /// Returns the algorithm and the bytes of a certificate's key.
-fn public_key(certificate: &[u8]) -> Result<(&[u8], &[u8]), Refused> {
+fn public_key(certificate: &[u8]) -> Result<(&[u8], &[u8]), OcspError> {
     let (mut parts, _) = sequence(certificate)?;
     let mut own = Parts(parts.next(Class::Universal, 16)?);
     own.skip(Class::ContextSpecific, 0)?;
@@ -72,7 +72,7 @@ pub fn is_signed_by_issuer(answer: &[u8], issuer: &[u8], now: i64) -> bool {
         let (mut bytes, _) = sequence(answer.next(Class::ContextSpecific, 0)?)?;
         bytes.next(Class::Universal, 6)?;
         let (mut basic, _) = sequence(bytes.next(Class::Universal, 4)?)?;
-        let signed = Signed::take(&mut basic)?;
+        let signed = SignedData::take(&mut basic)?;
         if signed.is_signed_by(issuer) {
             return Ok(true);
         }
@@ -91,7 +91,7 @@ pub fn is_signed_by_issuer(answer: &[u8], issuer: &[u8], now: i64) -> bool {
                 return Ok(true);
             }
         }
-        Ok::<_, Refused>(false)
+        Ok::<_, OcspError>(false)
     };
     judge().unwrap_or(false)
 }
@@ -99,7 +99,7 @@ pub fn is_signed_by_issuer(answer: &[u8], issuer: &[u8], now: i64) -> bool {
 /// Whether a certificate is an authorized responder of an issuer (RFC 6960, section 4.2.2.2).
 fn is_delegate(delegate: &[u8], issuer: &[u8], now: i64) -> bool {
     let Ok((mut parts, _)) = sequence(delegate) else { return false };
-    let is_signed = Signed::take(&mut parts).is_ok_and(|signed| signed.is_signed_by(issuer));
+    let is_signed = SignedData::take(&mut parts).is_ok_and(|signed| signed.is_signed_by(issuer));
     let (Ok((_, delegate)), Ok((_, issuer))) = (X509Certificate::from_der(delegate), X509Certificate::from_der(issuer))
     else {
         return false;

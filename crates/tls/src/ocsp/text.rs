@@ -6,7 +6,7 @@ use x509_parser::asn1_rs::{Class, Oid};
 use x509_parser::prelude::FromDer;
 use x509_parser::x509::X509Name;
 
-use super::{Parts, Refused, sequence, time};
+use super::{OcspError, Parts, sequence, time};
 use crate::distinguished_name::spaced;
 use crate::x509::long_moment;
 
@@ -15,8 +15,8 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// Formats a name as OpenSSL does: `C = FR, O = Example`.
-fn name(der: &[u8]) -> Result<String, Refused> {
-    let (_, name) = X509Name::from_der(der).map_err(|_| Refused::Unreadable)?;
+fn name(der: &[u8]) -> Result<String, OcspError> {
+    let (_, name) = X509Name::from_der(der).map_err(|_| OcspError::Unreadable)?;
     Ok(spaced(&name))
 }
 
@@ -42,7 +42,7 @@ pub fn describe(der: &[u8]) -> Option<String> {
     text(der).ok()
 }
 
-fn text(der: &[u8]) -> Result<String, Refused> {
+fn text(der: &[u8]) -> Result<String, OcspError> {
     let (mut answer, _) = sequence(der)?;
     answer.next(Class::Universal, 10)?;
     let (mut bytes, _) = sequence(answer.next(Class::ContextSpecific, 0)?)?;
@@ -101,7 +101,7 @@ fn nonce<'a>(data: &Parts<'a>) -> Option<&'a [u8]> {
     None
 }
 
-fn single(der: &[u8], out: &mut String) -> Result<(), Refused> {
+fn single(der: &[u8], out: &mut String) -> Result<(), OcspError> {
     let (mut single, _) = sequence(der)?;
     let mut id = Parts(single.next(Class::Universal, 16)?);
     let (mut hash, _) = (Parts(id.next(Class::Universal, 16)?), ());

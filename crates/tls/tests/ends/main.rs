@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod certificates;
-mod early;
+mod early_data;
 mod pair;
 mod recorded;
 mod resuming;

@@ -12,7 +12,7 @@ use weir_tls::names::Row;
 use weir_tls::resumption::{Resumption, Tickets};
 use weir_tls::server::{Entry, Settings};
 use weir_tls::verify::Authorities;
-use weir_tls::{Client, Connection, Failure, HandshakeProgress, Received, Server};
+use weir_tls::{Client, Connection, Failure, HandshakeProgress, RecordContent, Server};
 
 /// Number of authorities so far: each has a name of its own.
 static MADE: AtomicU32 = AtomicU32::new(0);
@@ -123,10 +123,10 @@ impl End {
         }
         loop {
             match self.connection.receive(&mut self.input, &mut self.out)? {
-                Received::Part => return Ok((all, false)),
-                Received::End => return Ok((all, true)),
-                Received::Own => {}
-                Received::Data { plain, behind } => {
+                RecordContent::Part => return Ok((all, false)),
+                RecordContent::End => return Ok((all, true)),
+                RecordContent::Own => {}
+                RecordContent::Data { plain, behind } => {
                     all.extend_from_slice(&self.input.data()[..plain]);
                     self.input.consume(plain + behind);
                 }

@@ -10,7 +10,7 @@ use weir_tls::faults::{Fault, Ignored};
 use weir_tls::pem;
 use weir_tls::server::{Settings, Verify};
 use weir_tls::verify::{Authorities, ClientTerms};
-use weir_tls::{Asked, Client, Connection, Failure, asked_name, client};
+use weir_tls::{Client, Connection, Failure, ServerIdentity, asked_name, client};
 
 use crate::pair::{Authority, End, carry, name, server, shake};
 
@@ -114,7 +114,7 @@ fn as_server(case: &Case, shown: &Arc<Certificate>) -> &'static str {
     alert(&mut far).unwrap_or("open")
 }
 
-fn shake_for(server: &Arc<weir_tls::Server>, client: &Client, asked: Asked) -> (End, End) {
+fn shake_for(server: &Arc<weir_tls::Server>, client: &Client, asked: ServerIdentity) -> (End, End) {
     let mut near = End::new(Connection::of_client(client, asked, None).unwrap());
     let mut far = End::new(Connection::of_server(Arc::clone(server)));
     near.go_on();
@@ -212,7 +212,7 @@ fn resumed_sessions_are_for_the_name_that_was_asked_for() {
     let (authorities, host) = (Some(authority.authorities()), Some("b.example".to_owned()));
     let settings = client::Settings { authorities, host, resumes: true, ..client::Settings::default() };
     let client = Client::new(settings).unwrap();
-    let open = |asked: Asked| shake_for(&server, &client, asked).0.connection.is_open();
+    let open = |asked: ServerIdentity| shake_for(&server, &client, asked).0.connection.is_open();
     for _ in 0..2 {
         assert!(open(ServerName::try_from("a.example").unwrap().into()));
         assert!(!open(asked_name(None, None)), "verifyhost counts where no name is asked for");

@@ -245,13 +245,13 @@ fn names_and_serial_numbers_are_those_of_openssl() {
 }
 
 /// A generated certificate, with its key.
-struct Made {
+struct GeneratedCertificate {
     der: Vec<u8>,
     params: CertificateParams,
     key: KeyPair,
 }
 
-impl Made {
+impl GeneratedCertificate {
     fn pem(&self) -> String {
         pem::encode_certificate(&self.der)
     }
@@ -279,7 +279,13 @@ impl Made {
 }
 
 /// Generates a certificate with some of the possible errors.
-fn made(random: &mut Random, common: &str, issuer: Option<&Made>, is_authority: bool, count: usize) -> Made {
+fn made(
+    random: &mut Random,
+    common: &str,
+    issuer: Option<&GeneratedCertificate>,
+    is_authority: bool,
+    count: usize,
+) -> GeneratedCertificate {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.distinguished_name = DistinguishedName::new();
@@ -323,7 +329,7 @@ fn made(random: &mut Random, common: &str, issuer: Option<&Made>, is_authority: 
     if random.once_in(14) {
         *der.last_mut().unwrap() ^= 1;
     }
-    Made { der, params, key }
+    GeneratedCertificate { der, params, key }
 }
 
 /// Returns the first error that `openssl verify` reports: its code and depth. `None`: the chain is valid.
@@ -364,8 +370,8 @@ fn chains_are_judged_as_openssl_does() {
             line.push(next);
         }
         let leaf = made(&mut random, "leaf", line.last(), false, 9);
-        let mut believed: Vec<&Made> = line.iter().take(1).collect();
-        let mut sent: Vec<&Made> = line.iter().skip(1).collect();
+        let mut believed: Vec<&GeneratedCertificate> = line.iter().take(1).collect();
+        let mut sent: Vec<&GeneratedCertificate> = line.iter().skip(1).collect();
         match random.below(8) {
             0 => drop(sent.pop()),
             1 => believed = line.iter().skip(1).take(1).collect(),
@@ -387,7 +393,7 @@ fn chains_are_judged_as_openssl_does() {
                 lists.push(issuer.list(revoked, &mut random));
             }
         }
-        let join = |all: &[&Made]| all.iter().map(|one| one.pem()).collect::<String>();
+        let join = |all: &[&GeneratedCertificate]| all.iter().map(|one| one.pem()).collect::<String>();
         let (ca, chain, own) = (join(&believed), join(&sent), leaf.pem());
         let roots = believed.iter().map(|one| CertificateDer::from(one.der.clone())).collect();
         let crl_file = (!lists.is_empty()).then(|| "crl".into());

@@ -17,15 +17,15 @@ use crate::pair::{Authority, name, server, shake};
 
 /// A certificate to issue, of any version.
 #[derive(Clone, Copy)]
-struct Wanted {
+struct CertificateOptions {
     elder: bool,
     until: i32,
     serial: u8,
 }
 
-const GOOD: Wanted = Wanted { elder: false, until: 2100, serial: 7 };
+const GOOD: CertificateOptions = CertificateOptions { elder: false, until: 2100, serial: 7 };
 
-fn certificate(authority: &Authority, wanted: Wanted) -> Arc<Certificate> {
+fn certificate(authority: &Authority, wanted: CertificateOptions) -> Arc<Certificate> {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(vec!["client".to_owned()]).unwrap();
     params.serial_number = Some(SerialNumber::from(vec![wanted.serial]));
@@ -116,10 +116,10 @@ fn faults_are_ignored_where_every_one_of_them_is() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let roots = authority.authorities().roots.clone();
     for elder in [false, true] {
-        let good = certificate(&authority, Wanted { elder, ..GOOD });
-        let expired = certificate(&authority, Wanted { elder, until: 2001, ..GOOD });
-        let strange = certificate(&stranger, Wanted { elder, ..GOOD });
-        let strange_expired = certificate(&stranger, Wanted { elder, until: 2001, ..GOOD });
+        let good = certificate(&authority, CertificateOptions { elder, ..GOOD });
+        let expired = certificate(&authority, CertificateOptions { elder, until: 2001, ..GOOD });
+        let strange = certificate(&stranger, CertificateOptions { elder, ..GOOD });
+        let strange_expired = certificate(&stranger, CertificateOptions { elder, until: 2001, ..GOOD });
         let both = "X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY,X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE";
         type Row<'a> = (&'a Arc<Certificate>, &'a str, &'a str, Option<&'a [(u8, u8)]>);
         let rows: &[Row<'_>] = &[
@@ -150,7 +150,7 @@ fn lists_revoke_certificates_of_both_versions() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let roots = authority.authorities().roots.clone();
     for elder in [false, true] {
-        let certificate = certificate(&authority, Wanted { elder, ..GOOD });
+        let certificate = certificate(&authority, CertificateOptions { elder, ..GOOD });
         let rows = [
             (vec![list(&authority, &[6, 8], 2100)], "", Some(vec![])),
             (vec![list(&authority, &[6, 7], 2100)], "", None),

@@ -43,7 +43,7 @@ impl From<String> for Stop {
 }
 
 /// A running process.
-pub struct Started {
+pub struct ChildProcess {
     child: Child,
     name: String,
     log: PathBuf,
@@ -54,11 +54,11 @@ pub struct Started {
 pub enum Output {
     /// The log, like standard error.
     Log,
-    /// A pipe: see [`Started::output`].
+    /// A pipe: see [`ChildProcess::output`].
     Read,
 }
 
-impl Started {
+impl ChildProcess {
     /// Starts a command on the given processors (all if the set is empty), with its output in the file `log`.
     ///
     /// # Errors
@@ -131,7 +131,7 @@ impl Started {
                 // An interruption from the terminal reaches the children as well, and some react faster.
                 thread::sleep(PAUSE);
                 interrupted()?;
-                Err(Stop::Failed(format!("{} ended with {}{}", self.name, told(status), self.last_words())))
+                Err(Stop::Failed(format!("{} ended with {}{}", self.name, describe_status(status), self.last_words())))
             }
             Err(error) => Err(Stop::Failed(format!("{}: {error}", self.name))),
         }
@@ -200,7 +200,7 @@ impl Started {
     }
 }
 
-impl Drop for Started {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         self.end();
     }
@@ -234,7 +234,7 @@ pub fn plain(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
-fn told(status: ExitStatus) -> String {
+fn describe_status(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("status {code}"),
@@ -267,9 +267,9 @@ mod tests {
         }
     }
 
-    fn shell(script: &str, folder: &Folder) -> Started {
+    fn shell(script: &str, folder: &Folder) -> ChildProcess {
         let command = ["sh", "-c", script].map(str::to_owned);
-        Started::start("it", &command, &ProcessorSet::EMPTY, &folder.log(), Output::Log).unwrap()
+        ChildProcess::start("it", &command, &ProcessorSet::EMPTY, &folder.log(), Output::Log).unwrap()
     }
 
     #[test]
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn a_missing_program_is_named() {
         let (folder, command) = (Folder::new("missing"), ["/nowhere/proxy".to_owned()]);
-        let started = Started::start("it", &command, &ProcessorSet::EMPTY, &folder.log(), Output::Log);
+        let started = ChildProcess::start("it", &command, &ProcessorSet::EMPTY, &folder.log(), Output::Log);
         assert_eq!(started.err().unwrap(), "it: /nowhere/proxy: No such file or directory (os error 2)");
     }
 

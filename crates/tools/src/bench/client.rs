@@ -1,6 +1,6 @@
 //! The load of a round: the command line of `weir load`, and its output. Must never depend on the proxy.
 
-use super::child::{Output, Started, Stop, interrupted};
+use super::child::{ChildProcess, Output, Stop, interrupted};
 use super::scenario::Scenario;
 use super::scenario::quantity::{RampUp, Rate};
 use super::scenario::template::{Values, fill};
@@ -43,7 +43,7 @@ pub struct LoadReport {
 
 /// Rates in requests per second: those of the scenario, with percentages resolved.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Offered {
+pub struct LoadRates {
     /// Constant rate.
     pub rate: Option<f64>,
     /// Maximum rate.
@@ -52,7 +52,7 @@ pub struct Offered {
     pub reference: Option<f64>,
 }
 
-impl Offered {
+impl LoadRates {
     /// Returns the rates of a step, where `full` is the first proxy's full speed.
     #[must_use]
     pub fn of(scenario: &Scenario, step: &BenchStep, full: f64) -> Self {
@@ -74,7 +74,7 @@ impl Offered {
 pub fn command(
     scenario: &Scenario,
     step: &BenchStep,
-    offered: &Offered,
+    offered: &LoadRates,
     port: u16,
     duration: Duration,
     values: &Values,
@@ -133,7 +133,7 @@ pub fn run(
     duration: Duration,
     meanwhile: &mut dyn FnMut(Duration) -> Result<(), Stop>,
 ) -> Result<LoadReport, Stop> {
-    let mut child = Started::start("the load", command, on, log, Output::Read)?;
+    let mut child = ChildProcess::start("the load", command, on, log, Output::Read)?;
     let lines = read(&mut child)?;
     let since = Point::now();
     let mut told = LoadReport::default();
@@ -158,7 +158,7 @@ pub fn run(
 }
 
 /// Returns the lines of its output, read by a thread that ends with them.
-fn read(child: &mut Started) -> Result<Receiver<String>, String> {
+fn read(child: &mut ChildProcess) -> Result<Receiver<String>, String> {
     let output = child.output().ok_or("the load has no output")?;
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
@@ -203,7 +203,7 @@ mod tests {
         let scenario = read("a.toml", &text).unwrap().scenario;
         let step = steps(&scenario)[0];
         let values = [("weir", "W"), ("size", "64")].map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let offered = Offered::of(&scenario, &step, 1000.0);
+        let offered = LoadRates::of(&scenario, &step, 1000.0);
         command(&scenario, &step, &offered, 80, Duration::from_secs(2), &values).unwrap().join(" ")
     }
 

@@ -1,12 +1,12 @@
 //! One round of one way: starts a fresh proxy and the load, and measures both. Must never compare anything.
 
-use super::child::{Output, Started, Stop};
-use super::client::{self, LoadReport, Offered};
+use super::child::{ChildProcess, Output, Stop};
+use super::client::{self, LoadRates, LoadReport};
 use super::port::ReservedPort;
+use super::processor_assignment::Places;
 use super::procfs::{self, Thread};
 use super::results::{Memory, Round, ThreadTime};
 use super::scenario::{Proxy, Scenario};
-use super::seats::Places;
 use super::stage::{self, Origins, Stage};
 use super::steps::BenchStep;
 use super::{flame, syscalls};
@@ -41,7 +41,7 @@ pub struct RoundContext<'a> {
     /// Combination to measure.
     pub step: BenchStep,
     /// Rates of the load.
-    pub offered: Offered,
+    pub offered: LoadRates,
     /// The proxy; `None`: direct, without a proxy.
     pub proxy: Option<&'a Proxy>,
     /// Duration of the warm-up.
@@ -51,8 +51,8 @@ pub struct RoundContext<'a> {
 }
 
 /// A proxy that listens.
-pub struct Standing {
-    process: Started,
+pub struct ListeningProxy {
+    process: ChildProcess,
     port: ReservedPort,
 }
 
@@ -73,7 +73,7 @@ impl RoundContext<'_> {
     ///
     /// # Errors
     /// One line.
-    pub fn start(&self) -> Result<Option<Standing>, Stop> {
+    pub fn start(&self) -> Result<Option<ListeningProxy>, Stop> {
         let Some(proxy) = self.proxy else { return Ok(None) };
         let name = proxy.name.get_ref();
         let reserved = ReservedPort::new()?;
@@ -87,9 +87,9 @@ impl RoundContext<'_> {
             .filter(|(file, _)| !proxy.files.keys().any(|own| own.get_ref() == file.get_ref()));
         let folder = self.stage.write(name, common.chain(&proxy.files), &values)?;
         let command = stage::words(&proxy.command, &values)?;
-        let mut process = Started::start(name, &command, &self.places.proxy, &folder.join("log"), Output::Log)?;
+        let mut process = ChildProcess::start(name, &command, &self.places.proxy, &folder.join("log"), Output::Log)?;
         process.wait_to_listen(port)?;
-        Ok(Some(Standing { process, port: reserved }))
+        Ok(Some(ListeningProxy { process, port: reserved }))
     }
 
     fn measure(&self, order: u32) -> Result<Round, Stop> {
@@ -139,7 +139,7 @@ impl RoundContext<'_> {
     /// Runs the load through the running proxy, or directly to the origins.
     fn load(
         &self,
-        standing: &mut Option<Standing>,
+        standing: &mut Option<ListeningProxy>,
         duration: Duration,
         meanwhile: &mut dyn FnMut(Duration),
     ) -> Result<LoadReport, Stop> {

@@ -22,7 +22,7 @@ const TRIAL: (f64, f64) = (1.0, 0.3);
 
 /// A run ready to start.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedRun {
     /// The changed scenario.
     pub source: Source,
     /// Combinations of the scenario.
@@ -41,7 +41,7 @@ pub struct Prepared {
 ///
 /// # Errors
 /// The outcome of the tool.
-pub fn prepare(settings: &Settings) -> Result<Prepared, Outcome> {
+pub fn prepare(settings: &Settings) -> Result<PreparedRun, Outcome> {
     let mut source = find(&settings.scenario)?;
     let scenario = &mut source.scenario;
     for name in &settings.only {
@@ -80,7 +80,7 @@ pub fn prepare(settings: &Settings) -> Result<Prepared, Outcome> {
     }
     let steps = steps::steps(scenario);
     let time = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
-    Ok(Prepared { steps, rounds, duration: time(duration), warm_up: time(warm_up), left_out: Vec::new(), source })
+    Ok(PreparedRun { steps, rounds, duration: time(duration), warm_up: time(warm_up), left_out: Vec::new(), source })
 }
 
 fn find(name: &str) -> Result<Source, Outcome> {
@@ -103,7 +103,7 @@ fn find(name: &str) -> Result<Source, Outcome> {
 ///
 /// # Errors
 /// One line if something required is missing, or if no proxy is left.
-pub fn leave_out(prepared: &mut Prepared, stage: &Stage) -> Result<(), Stop> {
+pub fn leave_out(prepared: &mut PreparedRun, stage: &Stage) -> Result<(), Stop> {
     let scenario = &mut prepared.source.scenario;
     let mut staying = Vec::new();
     for proxy in std::mem::take(&mut scenario.proxy) {

@@ -1,7 +1,7 @@
 //! Foreign programs: their location, and their version. Must never run one for longer than a
 //! few seconds.
 
-use super::child::{Output, Started, Stop, plain};
+use super::child::{ChildProcess, Output, Stop, plain};
 use base::ProcessorSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -38,7 +38,7 @@ fn runs(file: &Path) -> bool {
 /// # Errors
 /// An interruption.
 pub fn version(command: &[String], log: &Path) -> Result<String, Stop> {
-    let started = Started::start("the version", command, &ProcessorSet::EMPTY, log, Output::Log);
+    let started = ChildProcess::start("the version", command, &ProcessorSet::EMPTY, log, Output::Log);
     match started.map_err(Stop::Failed).and_then(|mut started| started.wait(PATIENCE)) {
         Err(Stop::Interrupted) => return Err(Stop::Interrupted),
         // Some programs print their version and exit with an error.

@@ -2,18 +2,18 @@
 
 use super::arguments::Settings;
 use super::child::{self, Stop};
-use super::client::Offered;
-use super::environment::{self, Needs};
+use super::client::LoadRates;
+use super::environment::{self, RunRequirements};
 use super::machine;
 use super::measure::RoundContext;
-use super::prepare::{self, Prepared};
+use super::prepare::{self, PreparedRun};
+use super::processor_assignment::{self, Places};
 use super::progress::{Progress, write};
 use super::results::{FORM, Finding, Point, ProxyName, Results, Round, ScenarioName};
 use super::scenario::Proxy;
 use super::scenario::quantity::Rate;
-use super::seats::{self, Places};
 use super::stage::{self, Origins, Stage};
-use super::steps::{BenchStep, Turn, turns};
+use super::steps::{BenchStep, Measurement, turns};
 use super::{report, table};
 use crate::Outcome;
 use base::ProcessorSet;
@@ -31,7 +31,7 @@ const LISTEN: [Duration; 2] = [Duration::from_secs(1), Duration::from_millis(200
 /// State of a run.
 struct Run<'a> {
     settings: &'a Settings,
-    prepared: &'a Prepared,
+    prepared: &'a PreparedRun,
     stage: Stage,
     origins: Origins,
     available: ProcessorSet,
@@ -64,18 +64,23 @@ pub fn run(settings: &Settings, command: &str) -> Outcome {
 }
 
 /// Checks the environment and prints the findings.
-fn look(prepared: &Prepared, settings: &Settings, available: &ProcessorSet) -> Result<Vec<Finding>, Stop> {
+fn look(prepared: &PreparedRun, settings: &Settings, available: &ProcessorSet) -> Result<Vec<Finding>, Stop> {
     let scenario = &prepared.source.scenario;
     let workers = prepared.steps.iter().map(|step| step.workers).max().unwrap_or(1);
-    let places = seats::places(&scenario.processors, workers, available);
+    let places = processor_assignment::places(&scenario.processors, workers, available);
     let listen = LISTEN[usize::from(settings.quick)];
-    let found = environment::check(&Needs { scenario, steps: &prepared.steps, available, places, listen })?;
+    let found = environment::check(&RunRequirements { scenario, steps: &prepared.steps, available, places, listen })?;
     write(&environment::text(&found));
     Ok(found)
 }
 
 /// Measures, then writes and prints the results.
-fn measured(prepared: &mut Prepared, settings: &Settings, command: &str, available: ProcessorSet) -> Result<(), Stop> {
+fn measured(
+    prepared: &mut PreparedRun,
+    settings: &Settings,
+    command: &str,
+    available: ProcessorSet,
+) -> Result<(), Stop> {
     let begun = clock::since_epoch().as_secs();
     let weir = std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
     let scenario = &prepared.source.scenario;
@@ -150,7 +155,7 @@ fn usual_folder(name: &str, begun: u64) -> PathBuf {
 }
 
 impl Run<'_> {
-    fn turns(&self) -> Vec<Turn> {
+    fn turns(&self) -> Vec<Measurement> {
         let prepared = self.prepared;
         turns(prepared.rounds, &prepared.steps, prepared.source.scenario.proxy.len(), !self.settings.no_direct)
     }
@@ -187,7 +192,7 @@ impl Run<'_> {
     }
 
     fn places(&self, step: &BenchStep) -> Places {
-        seats::places(&self.prepared.source.scenario.processors, step.workers, &self.available)
+        processor_assignment::places(&self.prepared.source.scenario.processors, step.workers, &self.available)
     }
 
     fn course<'b>(&'b self, step: BenchStep, full: f64, proxy: Option<&'b Proxy>) -> RoundContext<'b> {
@@ -198,7 +203,7 @@ impl Run<'_> {
             origins: &self.origins,
             places: self.places(&step),
             step,
-            offered: Offered::of(scenario, &step, full),
+            offered: LoadRates::of(scenario, &step, full),
             proxy,
             warm_up: self.prepared.warm_up,
             duration: self.prepared.duration,
@@ -241,7 +246,7 @@ impl Run<'_> {
                     self.progress.under_way("measuring the full speed");
                     let proxy = prepared.source.scenario.proxy.first();
                     let mut course = self.course(free, 0.0, proxy);
-                    course.offered = Offered::default();
+                    course.offered = LoadRates::default();
                     let speed = course.full_speed()?;
                     self.progress.line(&format!("full speed: {speed:.0} requests/s"));
                     speed
@@ -278,7 +283,7 @@ impl Run<'_> {
                 connections: step.connections,
                 rounds: vec![round],
             };
-            self.progress.line(&told(&format!("[{}/{}]", order + 1, turns.len()), name, &point));
+            self.progress.line(&format_point(&format!("[{}/{}]", order + 1, turns.len()), name, &point));
             add(points, point);
         }
         Ok(())
@@ -322,7 +327,7 @@ fn add(points: &mut Vec<Point>, point: Point) {
 }
 
 /// Formats a point with one round as a line.
-fn told(place: &str, name: &str, point: &Point) -> String {
+fn format_point(place: &str, name: &str, point: &Point) -> String {
     let workers = if point.workers > 1 { format!(", {} workers", point.workers) } else { String::new() };
     let rate = point.rate.map_or_else(String::new, |rate| format!(", {rate:.0} offered"));
     let what = format!("{place} {name}, {} bytes, {} connections{workers}{rate}", point.size, point.connections);

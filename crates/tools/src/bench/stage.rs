@@ -1,7 +1,7 @@
 //! The environment of a run: its folders, the files of each process, the values of placeholders, the origins. Must
 //! never measure.
 
-use super::child::{Output, Started, Stop};
+use super::child::{ChildProcess, Output, Stop};
 use super::port::ReservedPort;
 use super::scenario::template::{Values, fill};
 use super::scenario::{Origin, Scenario};
@@ -160,7 +160,7 @@ pub struct Origins {
     /// Port of the default origin for the direct way, if that uses TLS.
     secure: Option<ReservedPort>,
     on: ProcessorSet,
-    running: Vec<Started>,
+    running: Vec<ChildProcess>,
 }
 
 impl Origins {
@@ -183,7 +183,7 @@ impl Origins {
     /// One line if one does not start or has exited.
     pub fn run_on(&mut self, on: ProcessorSet, stage: &Stage, scenario: &Scenario) -> Result<(), Stop> {
         if !self.running.is_empty() && self.on == on {
-            return self.running.iter_mut().try_for_each(Started::check);
+            return self.running.iter_mut().try_for_each(ChildProcess::check);
         }
         self.running.clear();
         self.on = on;
@@ -194,7 +194,7 @@ impl Origins {
         Ok(())
     }
 
-    fn start(&self, number: usize, origin: Option<&Origin>, stage: &Stage) -> Result<Started, Stop> {
+    fn start(&self, number: usize, origin: Option<&Origin>, stage: &Stage) -> Result<ChildProcess, Stop> {
         let port = self.ports[number].number();
         let name = format!("origin-{}", number + 1);
         let values = stage.values(&name, port, None);
@@ -207,7 +207,7 @@ impl Origins {
                 vec![weir, "origin".to_owned(), "-L".to_owned(), format!("127.0.0.1:{port}{secure}")]
             }
         };
-        let mut started = Started::start(&name, &command, &self.on, &folder.join("log"), Output::Log)?;
+        let mut started = ChildProcess::start(&name, &command, &self.on, &folder.join("log"), Output::Log)?;
         started.wait_to_listen(port)?;
         Ok(started)
     }

@@ -50,7 +50,7 @@ pub fn thin<T: Clone>(list: &mut Vec<T>) {
 
 /// One measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Turn {
+pub struct Measurement {
     /// Round, from 0.
     pub round: u32,
     /// Index of the combination.
@@ -63,14 +63,14 @@ pub struct Turn {
 /// direct way is first, followed by the proxies, in reverse order in every other round. The direct way does not depend
 /// on the number of workers, and is measured with the first number only.
 #[must_use]
-pub fn turns(rounds: u32, steps: &[BenchStep], proxies: usize, direct: bool) -> Vec<Turn> {
+pub fn turns(rounds: u32, steps: &[BenchStep], proxies: usize, direct: bool) -> Vec<Measurement> {
     let mut found = Vec::new();
     for round in 0..rounds {
         for (step, each) in steps.iter().enumerate() {
             if direct && steps.first().is_some_and(|first| first.workers == each.workers) {
-                found.push(Turn { round, step, proxy: None });
+                found.push(Measurement { round, step, proxy: None });
             }
-            let turn = |proxy| Turn { round, step, proxy: Some(proxy) };
+            let turn = |proxy| Measurement { round, step, proxy: Some(proxy) };
             if round % 2 == 0 {
                 found.extend((0..proxies).map(turn));
             } else {
@@ -128,7 +128,7 @@ mod tests {
         let step = |workers| BenchStep { size: 0, rate: None, workers, connections: 1 };
         let direct: Vec<_> =
             turns(1, &[step(2), step(4)], 1, true).into_iter().filter(|turn| turn.proxy.is_none()).collect();
-        assert_eq!(direct, [Turn { round: 0, step: 0, proxy: None }]);
+        assert_eq!(direct, [Measurement { round: 0, step: 0, proxy: None }]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! System calls of a proxy, counted by `strace`. Must never be active while anything is timed.
 
-use super::child::{Output, Started, Stop, interrupted};
+use super::child::{ChildProcess, Output, Stop, interrupted};
 use super::procfs;
 use rt::clock::Point;
 use rt::{Signal, process};
@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// A running `strace`.
 pub struct Trace {
-    strace: Started,
+    strace: ChildProcess,
     output: PathBuf,
 }
 
@@ -36,7 +36,7 @@ impl Trace {
             command.extend(["-p".to_owned(), process.to_string()]);
         }
         let anywhere = process::available_processors();
-        let mut strace = Started::start("strace", &command, &anywhere, &folder.join("log"), Output::Log)?;
+        let mut strace = ChildProcess::start("strace", &command, &anywhere, &folder.join("log"), Output::Log)?;
         let since = Point::now();
         while !family.iter().all(|process| traced(&procfs::read(&format!("/proc/{process}/status")))) {
             strace.check()?;

@@ -97,7 +97,7 @@ impl Preface {
 }
 
 /// Next input from the client.
-enum Next {
+enum ClientInput {
     Request(Request),
     Refused(u16),
     /// HTTP/2's preface was received.
@@ -110,17 +110,17 @@ impl Connection {
     async fn run(&mut self) -> bool {
         loop {
             let goes_on = match self.next().await {
-                Next::Request(request) if request.help => {
+                ClientInput::Request(request) if request.help => {
                     self.last_word(&answer::help(request.bodiless)).await;
                     None
                 }
-                Next::Request(request) => self.answer(&request).await,
-                Next::Refused(status) => {
+                ClientInput::Request(request) => self.answer(&request).await,
+                ClientInput::Refused(status) => {
                     self.last_word(&answer::refusal(status)).await;
                     None
                 }
-                Next::Streams => return true,
-                Next::End => None,
+                ClientInput::Streams => return true,
+                ClientInput::End => None,
             };
             if goes_on.is_none() {
                 return false;
@@ -130,34 +130,34 @@ impl Connection {
     }
 
     /// Reads the next request. Pending responses are sent before waiting.
-    async fn next(&mut self) -> Next {
+    async fn next(&mut self) -> ClientInput {
         let mut begun = None;
         loop {
             let preface = if self.first { Preface::of(self.input.data()) } else { Preface::Other };
             match preface {
-                Preface::Whole => return Next::Streams,
-                Preface::Other if self.agreed => return Next::End,
+                Preface::Whole => return ClientInput::Streams,
+                Preface::Other if self.agreed => return ClientInput::End,
                 _ => {}
             }
             if !self.input.is_empty() && preface == Preface::Other {
                 match self.reader.read(self.input.data(), &self.worker.head, rt::random) {
                     Progress::Complete(request, consumed) => {
                         self.input.consume(consumed);
-                        return Next::Request(request);
+                        return ClientInput::Request(request);
                     }
-                    Progress::Refused(status) => return Next::Refused(status),
+                    Progress::Refused(status) => return ClientInput::Refused(status),
                     Progress::Partial if self.input.room() == 0 => self.input.compact(),
                     Progress::Partial => {}
                 }
             }
             if self.flush().await.is_none() {
-                return Next::End;
+                return ClientInput::End;
             }
             let deadline =
                 if self.input.is_empty() { rt::now() + IDLE } else { *begun.get_or_insert_with(|| rt::now() + HEAD) };
             self.timer.arm(Some(deadline));
             if poll_fn(|context| self.poll_fill(context)).await.is_none() {
-                return Next::End;
+                return ClientInput::End;
             }
         }
     }

@@ -29,15 +29,15 @@ impl Worker {
         let here = rt::worker();
         let workers = rt::workers();
         if workers == 1 {
-            return self.serve(socket, offer, (place, None));
+            return self.serve(socket, offer, place, None);
         }
         let idlest = (0..workers as rt::WorkerId).min_by_key(|worker| rt::load_of(*worker)).unwrap_or(here);
         let chosen = if rt::load_of(idlest).saturating_add(UNEVEN) < rt::load() { idlest } else { here };
-        let held = (place, Some(LoadGuard::on(chosen)));
+        let load = Some(LoadGuard::on(chosen));
         if chosen == here {
-            self.serve(socket, offer, held);
+            self.serve(socket, offer, place, load);
         } else {
-            rt::post(chosen, Box::new(move || on_this(|worker| worker.serve(socket, offer, held))));
+            rt::post(chosen, Box::new(move || on_this(|worker| worker.serve(socket, offer, place, load))));
         }
     }
 
@@ -45,11 +45,12 @@ impl Worker {
         self: &Rc<Self>,
         socket: OwnedSocket,
         Offer { tls, protocol }: Offer,
-        held: (CapacitySlot, Option<LoadGuard>),
+        slot: CapacitySlot,
+        load: Option<LoadGuard>,
     ) {
         let worker = Rc::clone(self);
         rt::spawn(Class::Normal, 0, async move {
-            let _held = held;
+            let _held = (slot, load);
             let _watch = worker.watch_stop().await;
             let transport = match tls {
                 None => transport::accept(socket),

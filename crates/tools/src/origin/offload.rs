@@ -137,14 +137,7 @@ impl<'p> Responder<'p> {
     }
 
     /// Processes a part of a record's content; `whole`: the last one. Returns false if it is invalid.
-    fn content(
-        &mut self,
-        kind: u8,
-        request: u16,
-        data: &[u8],
-        (empty, whole): (bool, bool),
-        out: &mut Vec<u8>,
-    ) -> bool {
+    fn content(&mut self, kind: u8, request: u16, data: &[u8], empty: bool, whole: bool, out: &mut Vec<u8>) -> bool {
         let is_own = self.request.is_some_and(|own| own.0 == request);
         match kind {
             // The role is in the first two bytes, the flags in the third; the record is short, so it must be complete.
@@ -209,14 +202,14 @@ impl Machine for Responder<'_> {
                     }
                     rest = behind;
                     self.record = Some((kind, request, length, usize::from(padding)));
-                    if length == 0 && !self.content(kind, request, &[], (true, true), output) {
+                    if length == 0 && !self.content(kind, request, &[], true, true, output) {
                         return None;
                     }
                 }
                 Some((kind, request, length, padding)) => {
                     let (data, behind) = rest.split_at(length.min(rest.len()));
                     let whole = data.len() == length;
-                    if length > 0 && !data.is_empty() && !self.content(kind, request, data, (false, whole), output) {
+                    if length > 0 && !data.is_empty() && !self.content(kind, request, data, false, whole, output) {
                         return None;
                     }
                     let skipped = if whole { padding.min(behind.len()) } else { 0 };
@@ -285,7 +278,7 @@ impl Machine for Agent {
                     self.over = is_check(frame.payload);
                     output.extend_from_slice(&greeting());
                 }
-                spop::kind::NOTIFY if self.greeted => acknowledge(output, (frame.stream, frame.id)),
+                spop::kind::NOTIFY if self.greeted => acknowledge(output, frame.stream, frame.id),
                 _ => return None,
             }
         }
@@ -322,20 +315,20 @@ fn greeting() -> Vec<u8> {
         value.encode(&mut items);
     }
     let mut out = Vec::new();
-    frame(&mut out, spop::kind::AGENT_HELLO, (0, 0), &items);
+    frame(&mut out, spop::kind::AGENT_HELLO, 0, 0, &items);
     out
 }
 
 /// Acknowledges a message with one action.
-fn acknowledge(out: &mut Vec<u8>, (stream, id): (u64, u64)) {
+fn acknowledge(out: &mut Vec<u8>, stream: u64, id: u64) {
     const SET_VARIABLE: [u8; 3] = [1, 3, 2];
     let mut action = SET_VARIABLE.to_vec();
     action.extend_from_slice(b"\x05score");
     Data::Int32(20).encode(&mut action);
-    frame(out, spop::kind::ACK, (stream, id), &action);
+    frame(out, spop::kind::ACK, stream, id, &action);
 }
 
-fn frame(out: &mut Vec<u8>, kind: u8, (stream, id): (u64, u64), payload: &[u8]) {
+fn frame(out: &mut Vec<u8>, kind: u8, stream: u64, id: u64, payload: &[u8]) {
     let start = out.len();
     out.extend_from_slice(&[0; spop::LENGTH]);
     out.push(kind);

@@ -50,7 +50,7 @@ enum Phase {
 }
 
 /// A request in progress.
-struct Served {
+struct OpenRequest {
     stream: u32,
     request: Request,
     phase: Phase,
@@ -73,7 +73,7 @@ struct Session {
     input: Buffer,
     frames: Frames,
     /// Requests in progress, in ascending order of their stream numbers.
-    served: Vec<Served>,
+    served: Vec<OpenRequest>,
     newest: u32,
     /// Streams with payload to send.
     sending: VecDeque<u32>,
@@ -143,7 +143,7 @@ impl Session {
 
     fn poll_patience(&mut self, context: &mut Context<'_>, timer: &mut Timer) -> Poll<()> {
         let limit = if self.served.is_empty() { IDLE } else { STALL };
-        let due = self.served.iter().filter(|served| matches!(served.phase, Phase::Wait)).map(Served::due).min();
+        let due = self.served.iter().filter(|served| matches!(served.phase, Phase::Wait)).map(OpenRequest::due).min();
         let end = if due.is_some() { None } else { Some(self.moved + limit) };
         if self.served.is_empty() {
             self.frames.rest();
@@ -229,7 +229,7 @@ impl Session {
         self.newest = stream;
         let worker = Rc::clone(&self.worker);
         let Some(request) = self.read_request(stream, ends, &mut worker.head.borrow_mut())? else { return Ok(()) };
-        self.served.push(Served {
+        self.served.push(OpenRequest {
             stream,
             request,
             phase: Phase::Body,
@@ -391,7 +391,7 @@ impl Session {
     }
 }
 
-impl Served {
+impl OpenRequest {
     /// Returns the time at which the response is due.
     fn due(&self) -> Moment {
         self.since + Duration::from_millis(self.request.parameters.wait)

@@ -2,7 +2,7 @@
 
 use super::options::Options;
 use super::sample::{Kind, Sample, printable};
-use super::view::{Scope, Shown, SortKey, choose, with_rates};
+use super::view::{Scope, SortKey, ViewRow, choose, with_rates};
 use base::Moment;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::widgets::TableState;
@@ -36,7 +36,7 @@ pub enum Mode {
 }
 
 /// Result of a task.
-pub enum News {
+pub enum TaskResult {
     Sample(Box<Sample>),
     Done(String),
     Failed(String),
@@ -52,8 +52,8 @@ pub enum Effect {
 
 pub struct App {
     pub sample: Option<Sample>,
-    all: Vec<Shown>,
-    pub rows: Vec<Shown>,
+    all: Vec<ViewRow>,
+    pub rows: Vec<ViewRow>,
     pub history: VecDeque<u64>,
     pub scope: Scope,
     /// The column, and whether the order is reversed.
@@ -88,7 +88,7 @@ impl App {
         }
     }
 
-    fn sum(&self, of: impl Fn(&Shown) -> f64) -> f64 {
+    fn sum(&self, of: impl Fn(&ViewRow) -> f64) -> f64 {
         self.all.iter().filter(|one| one.row.kind == Kind::Frontend).map(of).sum()
     }
 
@@ -121,14 +121,14 @@ impl App {
     /// Selects and sorts the rows; the selection is kept.
     fn arrange(&mut self) {
         let chosen = self.chosen().map(|one| (one.row.kind, one.row.label()));
-        self.rows = choose(&self.all, self.scope, self.sort, &self.filter);
+        self.rows = choose(&self.all, self.scope, self.sort.0, self.sort.1, &self.filter);
         let place = self.rows.iter().position(|one| chosen == Some((one.row.kind, one.row.label())));
         let last = self.rows.len().saturating_sub(1);
         let place = place.unwrap_or_else(|| self.table.selected().unwrap_or(0).min(last));
         self.table.select(Some(place));
     }
 
-    fn chosen(&self) -> Option<&Shown> {
+    fn chosen(&self) -> Option<&ViewRow> {
         self.rows.get(self.table.selected()?)
     }
 
@@ -234,10 +234,10 @@ impl App {
         self.mode = Mode::Weight(label, text);
     }
 
-    pub fn hear(&mut self, news: News) {
+    pub fn hear(&mut self, news: TaskResult) {
         match news {
-            News::Sample(sample) => self.take(*sample),
-            News::Done(answer) => {
+            TaskResult::Sample(sample) => self.take(*sample),
+            TaskResult::Done(answer) => {
                 let answer = answer.trim();
                 if answer.is_empty() {
                     self.say("done", false);
@@ -245,7 +245,7 @@ impl App {
                     self.say(answer, true);
                 }
             }
-            News::Failed(why) => self.say(&why, true),
+            TaskResult::Failed(why) => self.say(&why, true),
         }
         if self.message.is_some() && moment().saturating_since(self.said) > MESSAGE {
             self.message = None;
@@ -254,7 +254,7 @@ impl App {
 }
 
 /// Returns the server's name in commands, for rows that commands can change.
-fn target(shown: &Shown) -> Option<String> {
+fn target(shown: &ViewRow) -> Option<String> {
     (shown.row.kind == Kind::Server).then(|| shown.row.label())
 }
 
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(press(&mut app, "wx5;0%\n"), Effect::None);
         assert!(drawn(&mut app, 100, 20).contains("Set the weight of app/s2 to 50%?"));
         assert_eq!(press(&mut app, "y"), Effect::Do("set server app/s2 weight 50%".to_owned()));
-        app.hear(News::Done("Permission denied\n\n".to_owned()));
+        app.hear(TaskResult::Done("Permission denied\n\n".to_owned()));
         assert_eq!(app.message, Some(("Permission denied".to_owned(), true)));
     }
 

@@ -7,7 +7,7 @@ use super::view::{COLUMNS, Scope, TEXTS, cells, choose, with_rates};
 /// Returns the table, titles first. Columns are as wide as their content.
 pub fn table(sample: &Sample, options: &Options) -> String {
     let scope = options.scope.unwrap_or(Scope::All);
-    let rows = choose(&with_rates(sample, None), scope, (options.sort, false), &options.filter);
+    let rows = choose(&with_rates(sample, None), scope, options.sort, false, &options.filter);
     let titles = COLUMNS.map(|(title, _)| title.to_owned());
     let lines: Vec<[String; COLUMNS.len()]> = std::iter::once(titles).chain(rows.iter().map(cells)).collect();
     let width = |at: usize| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);

@@ -1,6 +1,6 @@
 //! The terminal and the thread that queries the process. Must never interpret a key.
 
-use super::app::{App, Effect, News};
+use super::app::{App, Effect, TaskResult};
 use super::options::Options;
 use super::sample::{self, Sample};
 use super::{screen, socket};
@@ -17,16 +17,16 @@ enum Job {
 }
 
 /// Queries the process until the channel is closed.
-fn ask(options: &Options, jobs: &Receiver<Job>, news: &Sender<News>) {
+fn ask(options: &Options, jobs: &Receiver<Job>, news: &Sender<TaskResult>) {
     for job in jobs {
         let found = match job {
             Job::Look => match socket::ask(&options.socket, sample::QUESTION).and_then(|text| Sample::parse(&text)) {
-                Ok(sample) => News::Sample(Box::new(sample)),
-                Err(why) => News::Failed(format!("{}: {why}", options.socket.shown())),
+                Ok(sample) => TaskResult::Sample(Box::new(sample)),
+                Err(why) => TaskResult::Failed(format!("{}: {why}", options.socket.shown())),
             },
             Job::Do(command) => match socket::ask(&options.socket, &command) {
-                Ok(answer) => News::Done(answer),
-                Err(why) => News::Failed(why),
+                Ok(answer) => TaskResult::Done(answer),
+                Err(why) => TaskResult::Failed(why),
             },
         };
         if news.send(found).is_err() {
@@ -62,13 +62,13 @@ fn show(
     app: &mut App,
     terminal: &mut ratatui::DefaultTerminal,
     jobs: &Sender<Job>,
-    news: &Receiver<News>,
+    news: &Receiver<TaskResult>,
 ) -> std::io::Result<()> {
     const TICK: Duration = Duration::from_millis(100);
     let (mut due, mut waits) = (moment() + app.interval, false);
     loop {
         for found in news.try_iter() {
-            waits &= !matches!(found, News::Sample(_) | News::Failed(_));
+            waits &= !matches!(found, TaskResult::Sample(_) | TaskResult::Failed(_));
             app.hear(found);
         }
         terminal.draw(|frame| screen::draw(app, frame))?;

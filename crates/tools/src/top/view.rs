@@ -86,14 +86,14 @@ pub struct Rates {
 
 /// A row with its rates.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Shown {
+pub struct ViewRow {
     pub row: Row,
     pub rates: Rates,
 }
 
 /// Returns the rows of a sample with their rates since the previous one; without one, with the process's own request
 /// rate.
-pub fn with_rates(sample: &Sample, before: Option<&Sample>) -> Vec<Shown> {
+pub fn with_rates(sample: &Sample, before: Option<&Sample>) -> Vec<ViewRow> {
     let known: HashMap<(Kind, &str, &str), &Row> =
         before.iter().flat_map(|before| &before.rows).map(|row| (row.key(), row)).collect();
     let elapsed = before.map_or(0.0, |before| sample.at.saturating_since(before.at).as_secs_f64());
@@ -108,18 +108,18 @@ pub fn with_rates(sample: &Sample, before: Option<&Sample>) -> Vec<Shown> {
                 sent: rate(row.sent, old.sent),
             },
         };
-        Shown { row: row.clone(), rates }
+        ViewRow { row: row.clone(), rates }
     });
     shown.collect()
 }
 
 /// Selects and sorts rows.
-pub fn choose(rows: &[Shown], scope: Scope, (sort, reversed): (SortKey, bool), filter: &str) -> Vec<Shown> {
+pub fn choose(rows: &[ViewRow], scope: Scope, sort: SortKey, reversed: bool, filter: &str) -> Vec<ViewRow> {
     let wanted = filter.to_lowercase();
-    let fits = |one: &&Shown| {
+    let fits = |one: &&ViewRow| {
         scope.has(one.row.kind) && format!("{} {}", one.row.label(), one.row.status).to_lowercase().contains(&wanted)
     };
-    let mut chosen: Vec<Shown> = rows.iter().filter(fits).cloned().collect();
+    let mut chosen: Vec<ViewRow> = rows.iter().filter(fits).cloned().collect();
     // Descending; names and states in alphabetical order.
     let largest = |a: f64, b: f64| b.total_cmp(&a);
     chosen.sort_by(|a, b| {
@@ -164,8 +164,8 @@ pub const COLUMNS: [(&str, Option<SortKey>); 12] = [
 pub const TEXTS: usize = 3;
 
 /// Returns the cells of a row, one for each column.
-pub fn cells(shown: &Shown) -> [String; COLUMNS.len()] {
-    let Shown { row, rates } = shown;
+pub fn cells(shown: &ViewRow) -> [String; COLUMNS.len()] {
+    let ViewRow { row, rates } = shown;
     let number = |value: Option<u64>| value.map_or("-".to_owned(), |value| value.to_string());
     let weight = match row.kind {
         Kind::Backend => row.usable.map_or("-".to_owned(), |usable| format!("{usable} up")),
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn rows() -> Vec<Shown> {
+    fn rows() -> Vec<ViewRow> {
         let sample = Sample::parse(ANSWER).expect("an answer");
         with_rates(&sample, None)
     }
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn rows_are_chosen_and_sorted() {
         let names = |scope, sort, reversed, filter| {
-            let chosen = choose(&rows(), scope, (sort, reversed), filter);
+            let chosen = choose(&rows(), scope, sort, reversed, filter);
             chosen.iter().map(|one| one.row.label()).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(names(Scope::All, SortKey::Name, false, ""), "www app/s1 app/s2 app");

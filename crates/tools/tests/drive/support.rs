@@ -73,12 +73,12 @@ pub struct Run {
 }
 
 #[derive(Default)]
-struct Shown {
+struct RecordedOutput {
     seconds: Vec<(Duration, Duration, u64, u64)>,
     end: Option<(Counters, Duration)>,
 }
 
-struct Recorder(Arc<Mutex<Shown>>);
+struct Recorder(Arc<Mutex<RecordedOutput>>);
 
 impl Show for Recorder {
     fn begin(&mut self, _plan: &Plan) -> Result<(), Outcome> {
@@ -116,7 +116,7 @@ impl Sink for Direct {
 /// Runs a plan beside a script, to its end.
 pub fn run<F: Future<Output = ()> + 'static>(plan: Plan, script: impl FnOnce(Rc<Scope>) -> F + 'static) -> Run {
     let drive = Drive::new(plan.clone()).unwrap();
-    let shown = Arc::new(Mutex::new(Shown::default()));
+    let shown = Arc::new(Mutex::new(RecordedOutput::default()));
     let gathering = Gathering::new(&plan, Box::new(Recorder(Arc::clone(&shown))), drive.workers()).unwrap();
     let sink = Arc::new(Direct { gathering: Mutex::new(gathering), ended: AtomicBool::new(false) });
     let main = drive.main(Arc::clone(&sink) as Arc<dyn Sink>);

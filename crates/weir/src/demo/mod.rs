@@ -7,7 +7,7 @@ use crate::arguments::Settings;
 use crate::files::reason;
 use crate::load;
 use crate::machine::Machine;
-use crate::messages::{Messages, Refused};
+use crate::messages::{Messages, ReportedError};
 use crate::serve::{Companion, KeptFiles, Service};
 use crate::{listeners, serve};
 use config::InputFile;
@@ -37,14 +37,14 @@ pub fn run() -> ExitCode {
             crate::print("\nThe demonstration has ended.\n");
             code
         }
-        Err(Refused) => ExitCode::FAILURE,
+        Err(ReportedError) => ExitCode::FAILURE,
     }
 }
 
-fn start(messages: &mut Messages) -> Result<ExitCode, Refused> {
+fn start(messages: &mut Messages) -> Result<ExitCode, ReportedError> {
     let stage = set_the_stage().map_err(|error| {
         messages.alert(&format!("Cannot open a local port : {}", reason(&error)));
-        Refused
+        ReportedError
     })?;
     let settings = Settings { foreground: true, ..Settings::default() };
     let file = InputFile { name: "demonstration.cfg".into(), bytes: stage.configuration.clone().into_bytes() };
@@ -54,7 +54,7 @@ fn start(messages: &mut Messages) -> Result<ExitCode, Refused> {
         listeners::open(&prepared.program, &prepared.spec, &prepared.sources, true, &mut listeners::Older::default());
     let sockets = opened.map_err(|errors| {
         errors.iter().for_each(|error| messages.alert(error));
-        Refused
+        ReportedError
     })?;
     drop(stage.reservation);
     crate::print(introduction(&stage.front, &stage.configuration));

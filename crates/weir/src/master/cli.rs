@@ -7,8 +7,8 @@ use super::{debug, forward};
 use crate::version;
 use config::spec::RuntimeLevel;
 use control::runtime::{
-    Answer, Call, Command, CommandSet, Conversation, Crowd, Gone, Opened, Pending, Prompt, Rest, Run, Served, Typed,
-    accept,
+    Answer, Call, Command, CommandSet, CommandTarget, Conversation, Disconnected, OpenConnections, Opened, Pending,
+    Prompt, ReceivedCommand, RemainingInput, Run, accept,
 };
 use engine::handshake::entrance;
 use policy::program::Bind;
@@ -31,15 +31,15 @@ pub struct Sockets {
 
 /// Accepts connections on every socket.
 pub fn open(office: &Rc<Master>, sockets: Sockets, environment: Vec<String>) {
-    let crowd = Crowd::new(MOST);
+    let crowd = OpenConnections::new(MOST);
     let counter = Rc::new(Counter(Rc::clone(office), environment));
     for opened in sockets.opened {
         let Some((level, bind)) = sockets.rights.get(opened.index).cloned() else { continue };
         let set = CommandSet { state: Rc::clone(&counter), tables: &[TABLE, debug::TABLE] };
         let mut first = Conversation::begin(level, PATIENCE);
         first.prompt = Prompt::Silent;
-        let entrance = (opened.socket, entrance(&bind));
-        rt::spawn(rt::Class::Normal, rt::NO_TAG, accept(set, entrance, first, Rc::clone(&crowd), || false));
+        let (socket, entrance) = (opened.socket, entrance(&bind));
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, accept(set, socket, entrance, first, Rc::clone(&crowd), || false));
     }
 }
 
@@ -120,14 +120,14 @@ fn hard_reload<'a>(call: &'a mut Call<'_, Counter>) -> Pending<'a> {
 }
 
 /// Reloads, answers with the result and the messages, and closes the connection.
-async fn reload(call: &mut Call<'_, Counter>, wish: ReloadKind) -> Result<(), Gone> {
+async fn reload(call: &mut Call<'_, Counter>, wish: ReloadKind) -> Result<(), Disconnected> {
     let success = call.state.0.reloaded(wish).await;
     call.answer.push(format!("Success={}\n--\n{}\n", u8::from(success), call.state.0.logs()));
     call.conversation.leaving = true;
     Ok(())
 }
 
-impl Served for Counter {
+impl CommandTarget for Counter {
     type Generation = ();
 
     fn generation(&self) {}
@@ -172,16 +172,22 @@ impl Served for Counter {
 
     fn route<'a>(
         &'a self,
-        typed: Typed<'a>,
+        typed: ReceivedCommand<'a>,
         conversation: &'a mut Conversation,
         answer: &'a mut Answer,
-        rest: &'a mut Rest,
+        rest: &'a mut RemainingInput,
     ) -> Option<Pending<'a>> {
         let done = || -> Option<Pending<'a>> { Some(Box::pin(std::future::ready(Ok(())))) };
         let command = typed.command.trim_ascii();
         let Some(addressed) = command.strip_prefix(b"@") else {
             let pid = conversation.target.filter(|_| !is_for_the_connection(command))?;
-            return Some(Box::pin(forward::command(&self.0, pid, Typed { command, ..typed }, conversation, answer)));
+            return Some(Box::pin(forward::command(
+                &self.0,
+                pid,
+                ReceivedCommand { command, ..typed },
+                conversation,
+                answer,
+            )));
         };
         let is_session = addressed.starts_with(b"@");
         let addressed = addressed.strip_prefix(b"@").unwrap_or(addressed);
@@ -192,10 +198,10 @@ impl Served for Counter {
             answer.push(format!("Can't find the target PID matching the prefix '{ats}{}'\n", prefix.escape_ascii()));
             return done();
         };
-        let typed = Typed { command: rest_of_line, ..typed };
+        let typed = ReceivedCommand { command: rest_of_line, ..typed };
         match target {
             Some(pid) if is_session => {
-                Some(Box::pin(forward::session(&self.0, pid, typed, conversation, (answer, rest))))
+                Some(Box::pin(forward::session(&self.0, pid, typed, conversation, answer, rest)))
             }
             _ if rest_of_line.is_empty() => {
                 conversation.target = target;

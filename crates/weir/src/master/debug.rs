@@ -4,7 +4,7 @@
 use super::counter::Counter;
 use crate::{identity, libraries, version};
 use config::spec::RuntimeLevel;
-use control::runtime::{Call, Command, Mode, Run, Served};
+use control::runtime::{Call, Command, CommandTarget, Mode, Run};
 use std::fmt::Write as _;
 
 const fn row(name: &'static str, doc: &'static str, run: fn(&mut Call<'_, Counter>)) -> Command<Counter> {

@@ -3,7 +3,7 @@
 
 use super::life::Master;
 use config::spec::RuntimeLevel;
-use control::runtime::{Answer, Conversation, Gone, Prompt, Rest, Typed};
+use control::runtime::{Answer, Conversation, Disconnected, Prompt, ReceivedCommand, RemainingInput};
 use rt::net::{OwnedSocket, Stream};
 use std::io::IoSlice;
 use std::rc::Rc;
@@ -17,13 +17,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) async fn command(
     office: &Rc<Master>,
     pid: u32,
-    typed: Typed<'_>,
+    typed: ReceivedCommand<'_>,
     conversation: &mut Conversation,
     answer: &mut Answer,
-) -> Result<(), Gone> {
+) -> Result<(), Disconnected> {
     let Some(worker) = reach(office, pid, answer) else { return Ok(()) };
     let before = settings(conversation);
-    let mut rest = Rest { typed: Vec::new(), ended: true };
+    let mut rest = RemainingInput { typed: Vec::new(), ended: true };
     let line = line(&before, typed);
     Session { worker, outgoing: line, silent: before.len(), patience: Some(PATIENCE) }.relay(answer, &mut rest).await
 }
@@ -33,10 +33,11 @@ pub(super) async fn command(
 pub(super) async fn session(
     office: &Rc<Master>,
     pid: u32,
-    typed: Typed<'_>,
+    typed: ReceivedCommand<'_>,
     conversation: &mut Conversation,
-    (answer, rest): (&mut Answer, &mut Rest),
-) -> Result<(), Gone> {
+    answer: &mut Answer,
+    rest: &mut RemainingInput,
+) -> Result<(), Disconnected> {
     let Some(worker) = reach(office, pid, answer) else { return Ok(()) };
     let mut before = settings(conversation);
     let mut line = line(&before, typed);
@@ -73,7 +74,7 @@ fn settings(conversation: &Conversation) -> Vec<&'static str> {
     settings
 }
 
-fn line(settings: &[&'static str], typed: Typed<'_>) -> Vec<u8> {
+fn line(settings: &[&'static str], typed: ReceivedCommand<'_>) -> Vec<u8> {
     let mut line = settings.concat().into_bytes();
     line.extend_from_slice(typed.command);
     if let Some((payload, marker)) = typed.payload {
@@ -112,7 +113,7 @@ enum Event {
 
 impl Session {
     /// Relays bytes both ways until the worker closes.
-    async fn relay(mut self, answer: &mut Answer, rest: &mut Rest) -> Result<(), Gone> {
+    async fn relay(mut self, answer: &mut Answer, rest: &mut RemainingInput) -> Result<(), Disconnected> {
         let mut said = rt::buffer();
         self.outgoing.append(&mut rest.typed);
         loop {
@@ -124,7 +125,7 @@ impl Session {
                 {
                     return Poll::Ready(Event::Late);
                 }
-                self.poll(cx, (&mut *answer, &mut *rest), &mut said)
+                self.poll(cx, answer, rest, &mut said)
             });
             match event.await {
                 Event::Moved => {}
@@ -133,7 +134,7 @@ impl Session {
                     answer.flush().await?;
                 }
                 Event::Closed => return Ok(()),
-                Event::Late => return Err(Gone),
+                Event::Late => return Err(Disconnected),
             }
         }
     }
@@ -141,7 +142,8 @@ impl Session {
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        (answer, rest): (&mut Answer, &mut Rest),
+        answer: &mut Answer,
+        rest: &mut RemainingInput,
         said: &mut base::Buffer,
     ) -> Poll<Event> {
         // The worker is polled before the client: input after the end of the session is for the master.

@@ -1,8 +1,8 @@
 //! The life of a master: signals, reloads, exits of workers. Must never communicate with a client.
 
 use super::link::{FromWorker, LONGEST, RELOAD};
-use super::notify::{Manager, News};
-use super::roster::{Ended, Roster, Standing};
+use super::notify::{Manager, StateChange};
+use super::roster::{EndedState, Roster, WorkerState};
 use super::start::{LaunchCommand, connection};
 use crate::files::reason;
 use crate::messages::Messages;
@@ -194,8 +194,7 @@ impl Master {
 
     /// Returns the answer to `show proc`.
     pub fn show(&self) -> String {
-        let master = (std::process::id(), self.started, &*version::of_runtime());
-        self.roster.borrow().show(master, rt::now())
+        self.roster.borrow().show(std::process::id(), self.started, &version::of_runtime(), rt::now())
     }
 
     /// Returns the worker with this relative number; there is only number 1.
@@ -236,7 +235,7 @@ impl Master {
             self.next.set(Some(wish));
             return;
         }
-        self.manager.tell(News::Reloading(rt::now()));
+        self.manager.tell(StateChange::Reloading(rt::now()));
         self.messages.borrow_mut().notice("Reloading Weir");
         self.logs.0.borrow_mut().clear();
         self.roster.borrow_mut().reloads += 1;
@@ -300,7 +299,7 @@ impl Master {
                 self.messages.borrow_mut().notice(&format!("Reloaded in place ({pid}): {changes}."));
                 self.roster.borrow_mut().failed = 0;
                 self.succeeded.set(true);
-                self.manager.tell(News::Ready);
+                self.manager.tell(StateChange::Ready);
                 self.conclude();
             }
             _ => {
@@ -367,7 +366,7 @@ impl Master {
                 };
                 leaving.into_iter().for_each(|pid| send(pid, signal));
                 overdue.into_iter().for_each(|pid| send(pid, Signal::Terminate));
-                self.manager.tell(News::Ready);
+                self.manager.tell(StateChange::Ready);
                 if let Some(starter) = self.starter.take() {
                     let _ = starter.detach_standard_streams();
                     starter.leave(0);
@@ -393,7 +392,7 @@ impl Master {
         if self.roster.borrow().entries().is_empty() {
             self.end(self.leaving.get().unwrap_or(1));
         } else {
-            self.manager.tell(News::ReloadFailed);
+            self.manager.tell(StateChange::ReloadFailed);
         }
         self.conclude();
     }
@@ -402,7 +401,7 @@ impl Master {
     fn leave(self: &Rc<Self>, signal: Signal, status: u8) {
         if self.leaving.get().is_none() {
             self.leaving.set(Some(status));
-            self.manager.tell(News::Stopping);
+            self.manager.tell(StateChange::Stopping);
             self.messages.borrow_mut().warning("Exiting Master process...");
             self.waiting.take().into_iter().for_each(Waker::wake);
         }
@@ -415,7 +414,7 @@ impl Master {
     fn pass_on(&self, signal: Signal) {
         let is_pause = matches!(signal, Signal::TerminalOutput | Signal::TerminalInput);
         let roster = self.roster.borrow();
-        let meant = roster.entries().iter().filter(|entry| !is_pause || entry.standing != Standing::Loading);
+        let meant = roster.entries().iter().filter(|entry| !is_pause || entry.standing != WorkerState::Loading);
         meant.for_each(|entry| send(entry.pid, signal));
     }
 
@@ -440,19 +439,19 @@ impl Master {
             self.renewing.set(None);
         }
         match kind {
-            Ended::Stranger => {}
+            EndedState::Stranger => {}
             // Without a successor it was the current worker.
-            Ended::Former if self.roster.borrow().entries().is_empty() => self.lost(&how, code),
-            Ended::Former => {
+            EndedState::Former if self.roster.borrow().entries().is_empty() => self.lost(&how, code),
+            EndedState::Former => {
                 self.messages.borrow_mut().warning(&format!("Former worker {how}"));
             }
-            Ended::NotLoaded => {
+            EndedState::NotLoaded => {
                 self.messages.borrow_mut().warning(&format!("Failed to load worker {how}"));
                 if self.leaving.get().is_none() {
                     self.not_loaded();
                 }
             }
-            Ended::Serving => self.lost(&how, code),
+            EndedState::Serving => self.lost(&how, code),
         }
         if was_renewing && self.leaving.get().is_none() {
             self.succeeded.set(false);
@@ -478,7 +477,7 @@ impl Master {
         }
         if gentle || self.ends_on_failure || self.roster.borrow().entries().is_empty() {
             self.leaving.set(Some(if code == 143 { 0 } else { code }));
-            self.manager.tell(News::Stopping);
+            self.manager.tell(StateChange::Stopping);
             self.pass_on(Signal::Terminate);
         }
     }

@@ -15,12 +15,12 @@ use crate::arguments::Settings;
 use crate::files::{self, reason};
 use crate::listeners::{self, Older};
 use crate::load;
-use crate::messages::{Messages, Refused};
+use crate::messages::{Messages, ReportedError};
 use crate::{background, host};
 pub(crate) use cli::commands;
 use config::document::Sources;
 use config::spec::{GlobalSpec, LifetimeSpec};
-use config::{InputFile, LoadOptions, Loaded};
+use config::{InputFile, LoadOptions, LoadedConfiguration};
 use life::Master;
 use notify::Manager;
 use rt::process::StarterWaits;
@@ -34,10 +34,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 ///
 /// # Errors
 /// It cannot be started; reported through `messages`.
-pub fn run(settings: &Settings, messages: &mut Messages) -> Result<ExitCode, Refused> {
+pub fn run(settings: &Settings, messages: &mut Messages) -> Result<ExitCode, ReportedError> {
     let directory = std::env::current_dir().unwrap_or_else(|_| "/".into());
     load::enter_directory(settings, messages)?;
-    let Loaded { spec, mut environment, .. } = own_part(settings);
+    let LoadedConfiguration { spec, mut environment, .. } = own_part(settings);
     let global = spec.global;
     if global.quiet && !settings.verbose {
         messages.silence();
@@ -48,16 +48,23 @@ pub fn run(settings: &Settings, messages: &mut Messages) -> Result<ExitCode, Ref
     let environment = environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let recipe = recipe(settings, directory).map_err(|error| {
         messages.alert(&format!("Cannot find the program itself : {}", reason(&error)));
-        Refused
+        ReportedError
     })?;
     let daemon = (settings.daemon || global.daemon) && !settings.foreground;
     let starter = settle(settings, &global, daemon, messages)?;
-    let post = Post { recipe, sockets, starter, environment, lifetime: global.lifetime, notifies: settings.notify };
+    let post = MasterParameters {
+        recipe,
+        sockets,
+        starter,
+        environment,
+        lifetime: global.lifetime,
+        notifies: settings.notify,
+    };
     serve(post, messages)
 }
 
 /// The parameters of a master.
-struct Post {
+struct MasterParameters {
     recipe: LaunchCommand,
     sockets: cli::Sockets,
     starter: Option<StarterWaits>,
@@ -68,7 +75,7 @@ struct Post {
 }
 
 /// Reads the settings of the master itself. Errors are reported by its workers.
-fn own_part(settings: &Settings) -> Loaded {
+fn own_part(settings: &Settings) -> LoadedConfiguration {
     let files = files::read(&settings.files).unwrap_or_default();
     let local_peer = settings.local_peer.clone().unwrap_or_else(host::name);
     let options = LoadOptions { language: load::language(settings), local_peer, ..LoadOptions::default() };
@@ -94,14 +101,14 @@ fn settle(
     global: &GlobalSpec,
     daemon: bool,
     messages: &mut Messages,
-) -> Result<Option<StarterWaits>, Refused> {
+) -> Result<Option<StarterWaits>, ReportedError> {
     let written = global.pidfile.as_ref().map(Path::new).filter(|_| daemon);
     let pid_file = settings.pid_file.as_deref().or(written);
     background::settle(daemon, pid_file, messages)
 }
 
 /// Opens the sockets of `-S`. Words after commas are those of `stats socket`.
-fn open_sockets(settings: &Settings, messages: &mut Messages) -> Result<cli::Sockets, Refused> {
+fn open_sockets(settings: &Settings, messages: &mut Messages) -> Result<cli::Sockets, ReportedError> {
     let mut text = String::from("global\n");
     for socket in &settings.master_sockets {
         let words = socket.replace(',', " ");
@@ -113,7 +120,7 @@ fn open_sockets(settings: &Settings, messages: &mut Messages) -> Result<cli::Soc
     let alerts: Vec<_> = loaded.diagnostics.iter().filter(|found| found.is_alert()).cloned().collect();
     messages.report(&alerts, &loaded.sources);
     if !alerts.is_empty() {
-        return Err(Refused);
+        return Err(ReportedError);
     }
     let mut found = Vec::new();
     let mut resolver = crate::resolve::SystemResolver {
@@ -126,19 +133,19 @@ fn open_sockets(settings: &Settings, messages: &mut Messages) -> Result<cli::Soc
     let program = policy::compile(&loaded.spec, &mut resolver, &policy::SystemLimits::default(), &mut found);
     let Some(program) = program else {
         messages.report(&found, &Sources::default());
-        return Err(Refused);
+        return Err(ReportedError);
     };
     let opened = listeners::open(&program, &loaded.spec, &loaded.sources, false, &mut Older::default());
     let opened = opened.map_err(|errors| {
         errors.iter().for_each(|error| messages.alert(error));
-        Refused
+        ReportedError
     })?;
     let rights = program.runtime.sockets.iter().map(|socket| (socket.level, socket.bind.clone())).collect();
     Ok(cli::Sockets { opened: opened.runtime, rights, addresses: host::runtime_addresses(&program) })
 }
 
 /// Runs the master on this thread, its only one.
-fn serve(post: Post, messages: &mut Messages) -> Result<ExitCode, Refused> {
+fn serve(post: MasterParameters, messages: &mut Messages) -> Result<ExitCode, ReportedError> {
     let quiet = messages.quiet();
     let status = Arc::new(Mutex::new(0));
     let told = Arc::clone(&status);
@@ -147,7 +154,7 @@ fn serve(post: Post, messages: &mut Messages) -> Result<ExitCode, Refused> {
         let post = post.lock().unwrap_or_else(PoisonError::into_inner).take();
         let told = Arc::clone(&told);
         Box::pin(async move {
-            if let Some(Post { recipe, sockets, starter, environment, lifetime, notifies }) = post {
+            if let Some(MasterParameters { recipe, sockets, starter, environment, lifetime, notifies }) = post {
                 let name = std::env::var_os("NOTIFY_SOCKET").filter(|_| notifies);
                 let office = Master::new(recipe, Manager::at(name.as_deref()), &lifetime, starter, quiet);
                 let office = Rc::new(office);
@@ -161,7 +168,7 @@ fn serve(post: Post, messages: &mut Messages) -> Result<ExitCode, Refused> {
     let served = rt::signal::handle_signals(life::SIGNALS).and_then(|()| rt::run(&rt::Config::default(), main));
     served.map_err(|error| {
         messages.alert(&format!("Cannot start the master : {}", reason(&error)));
-        Refused
+        ReportedError
     })?;
     let status = *status.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(ExitCode::from(status))

@@ -9,7 +9,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 /// State changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum News {
+pub enum StateChange {
     /// A worker serves.
     Ready,
     /// A reload begins.
@@ -20,7 +20,7 @@ pub enum News {
     Stopping,
 }
 
-impl News {
+impl StateChange {
     fn text(self, pid: u32) -> String {
         match self {
             Self::Ready => format!("READY=1\nMAINPID={pid}\nSTATUS=Ready.\n"),
@@ -56,7 +56,7 @@ impl Manager {
     }
 
     /// Sends a notification.
-    pub fn tell(&self, news: News) {
+    pub fn tell(&self, news: StateChange) {
         if let Some((socket, address)) = &self.0 {
             let _ = socket.send_to_addr(news.text(std::process::id()).as_bytes(), address);
         }
@@ -70,13 +70,13 @@ mod tests {
     #[test]
     fn news_are_written_as_systemd_reads_them() {
         let rows = [
-            (News::Ready, "READY=1\nMAINPID=7\nSTATUS=Ready.\n"),
+            (StateChange::Ready, "READY=1\nMAINPID=7\nSTATUS=Ready.\n"),
             (
-                News::Reloading(Moment::from_nanos(12_345_678)),
+                StateChange::Reloading(Moment::from_nanos(12_345_678)),
                 "RELOADING=1\nSTATUS=Reloading Configuration.\nMONOTONIC_USEC=12345\n",
             ),
-            (News::ReloadFailed, "READY=1\nSTATUS=Reload failed!\n"),
-            (News::Stopping, "STOPPING=1"),
+            (StateChange::ReloadFailed, "READY=1\nSTATUS=Reload failed!\n"),
+            (StateChange::Stopping, "STOPPING=1"),
         ];
         for (news, expected) in rows {
             assert_eq!(news.text(7), expected);
@@ -88,11 +88,11 @@ mod tests {
         let name = format!("weir-test-notify-{}", std::process::id());
         let address = SocketAddr::from_abstract_name(&name).expect("a name");
         let manager = UnixDatagram::bind_addr(&address).expect("free");
-        Manager::at(Some(OsStr::new(&format!("@{name}")))).tell(News::Stopping);
+        Manager::at(Some(OsStr::new(&format!("@{name}")))).tell(StateChange::Stopping);
         let mut place = [0; 64];
         let count = manager.recv(&mut place).expect("sent");
         assert_eq!(&place[..count], b"STOPPING=1");
-        Manager::at(None).tell(News::Ready);
-        Manager::at(Some(OsStr::new("relative"))).tell(News::Ready);
+        Manager::at(None).tell(StateChange::Ready);
+        Manager::at(Some(OsStr::new("relative"))).tell(StateChange::Ready);
     }
 }

@@ -3,10 +3,11 @@
 
 use base::Moment;
 use std::fmt::Write;
+use std::time::Duration;
 
 /// State of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum WorkerState {
     /// It loads its configuration.
     Loading,
     /// It serves.
@@ -19,7 +20,7 @@ pub enum Standing {
 pub struct Entry {
     /// Process id.
     pub pid: u32,
-    pub standing: Standing,
+    pub standing: WorkerState,
     /// Number of reloads since its start.
     pub reloads: u32,
     /// Start time.
@@ -30,7 +31,7 @@ pub struct Entry {
 
 /// State of a worker when it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum EndedState {
     /// It failed to load.
     NotLoaded,
     /// It was serving.
@@ -58,73 +59,73 @@ impl Roster {
 
     /// Whether a worker is loading.
     pub fn is_loading(&self) -> bool {
-        self.entries.iter().any(|entry| entry.standing == Standing::Loading)
+        self.entries.iter().any(|entry| entry.standing == WorkerState::Loading)
     }
 
     /// Returns the newest worker that has loaded, even if its successor is loading.
     pub fn newest(&self) -> Option<u32> {
-        self.entries.iter().rfind(|entry| entry.standing != Standing::Loading).map(|entry| entry.pid)
+        self.entries.iter().rfind(|entry| entry.standing != WorkerState::Loading).map(|entry| entry.pid)
     }
 
     /// Returns the worker that serves with the configuration of the last reload.
     pub fn serving(&self) -> Option<u32> {
-        self.entries.iter().find(|entry| entry.standing == Standing::Serving).map(|entry| entry.pid)
+        self.entries.iter().find(|entry| entry.standing == WorkerState::Serving).map(|entry| entry.pid)
     }
 
     /// Marks all workers as replaced, because a new worker is about to start, and counts a reload for each.
     pub fn retire(&mut self) {
         for entry in &mut self.entries {
             entry.reloads += 1;
-            entry.standing = Standing::Former;
+            entry.standing = WorkerState::Former;
         }
     }
 
     /// Adds a started worker.
     pub fn add(&mut self, pid: u32, started: Moment, version: String) {
-        self.entries.push(Entry { pid, standing: Standing::Loading, reloads: 0, started, version });
+        self.entries.push(Entry { pid, standing: WorkerState::Loading, reloads: 0, started, version });
     }
 
     /// Marks a worker as serving. Returns the workers that must leave now, and those that have been leaving for more
     /// than `most` reloads and must be ended. `None`: the worker is unknown or was not loading.
     pub fn loaded(&mut self, pid: u32, version: &str, most: u32) -> Option<(Vec<u32>, Vec<u32>)> {
-        let entry = self.entries.iter_mut().find(|entry| entry.pid == pid && entry.standing == Standing::Loading)?;
-        entry.standing = Standing::Serving;
+        let entry = self.entries.iter_mut().find(|entry| entry.pid == pid && entry.standing == WorkerState::Loading)?;
+        entry.standing = WorkerState::Serving;
         version.clone_into(&mut entry.version);
         self.failed = 0;
-        let former = self.entries.iter().filter(|entry| entry.standing == Standing::Former);
+        let former = self.entries.iter().filter(|entry| entry.standing == WorkerState::Former);
         let (overdue, leaving): (Vec<_>, Vec<_>) = former.partition(|entry| entry.reloads > most);
         let pids = |entries: Vec<&Entry>| entries.iter().map(|entry| entry.pid).collect();
         Some((pids(leaving), pids(overdue)))
     }
 
     /// Removes a worker that has ended and returns its last state.
-    pub fn end(&mut self, pid: u32) -> Ended {
-        let Some(at) = self.entries.iter().position(|entry| entry.pid == pid) else { return Ended::Stranger };
+    pub fn end(&mut self, pid: u32) -> EndedState {
+        let Some(at) = self.entries.iter().position(|entry| entry.pid == pid) else { return EndedState::Stranger };
         match self.entries.remove(at).standing {
-            Standing::Loading => {
+            WorkerState::Loading => {
                 self.failed += u32::from(self.reloads > 0);
-                Ended::NotLoaded
+                EndedState::NotLoaded
             }
-            Standing::Serving => Ended::Serving,
-            Standing::Former => Ended::Former,
+            WorkerState::Serving => EndedState::Serving,
+            WorkerState::Former => EndedState::Former,
         }
     }
 
-    /// Returns the answer to `show proc`.
-    pub fn show(&self, master: (u32, Moment, &str), now: Moment) -> String {
+    /// Returns the answer to `show proc`. `pid`, `started` and `version` are those of the master.
+    pub fn show(&self, pid: u32, started: Moment, version: &str, now: Moment) -> String {
         let mut text =
             format!("{:<15} {:<15} {:<15} {:<15} {:<15}\n", "#<PID>", "<type>", "<reloads>", "<uptime>", "<version>");
-        let (pid, started, version) = master;
         let reloads = format!("{} [failed: {}]", self.reloads, self.failed);
-        row(&mut text, pid, "master", &reloads, (started, now), version);
+        row(&mut text, pid, "master", &reloads, now.saturating_since(started), version);
         text.push_str("# workers\n");
         let rows = |former: bool, text: &mut String| {
-            for entry in self.entries.iter().filter(|entry| (entry.standing == Standing::Former) == former) {
-                row(text, entry.pid, "worker", &entry.reloads.to_string(), (entry.started, now), &entry.version);
+            for entry in self.entries.iter().filter(|entry| (entry.standing == WorkerState::Former) == former) {
+                let up = now.saturating_since(entry.started);
+                row(text, entry.pid, "worker", &entry.reloads.to_string(), up, &entry.version);
             }
         };
         rows(false, &mut text);
-        if self.entries.iter().any(|entry| entry.standing == Standing::Former) {
+        if self.entries.iter().any(|entry| entry.standing == WorkerState::Former) {
             text.push_str("# old workers\n");
             rows(true, &mut text);
         }
@@ -132,8 +133,8 @@ impl Roster {
     }
 }
 
-fn row(text: &mut String, pid: u32, kind: &str, reloads: &str, (started, now): (Moment, Moment), version: &str) {
-    let up = now.saturating_since(started).as_secs();
+fn row(text: &mut String, pid: u32, kind: &str, reloads: &str, up: Duration, version: &str) {
+    let up = up.as_secs();
     let up = format!("{}d{:02}h{:02}m{:02}s", up / 86_400, up / 3_600 % 24, up / 60 % 60, up % 60);
     let _ = writeln!(text, "{pid:<15} {kind:<15} {reloads:<15} {up:<15} {version}");
 }
@@ -169,7 +170,10 @@ mod tests {
         assert_eq!(roster.loaded(11, "v2", 50), Some((vec![10], vec![])));
         assert_eq!(roster.loaded(11, "v2", 50), None);
         assert_eq!((roster.newest(), roster.serving()), (Some(11), Some(11)));
-        assert_eq!([roster.end(10), roster.end(11), roster.end(11)], [Ended::Former, Ended::Serving, Ended::Stranger]);
+        assert_eq!(
+            [roster.end(10), roster.end(11), roster.end(11)],
+            [EndedState::Former, EndedState::Serving, EndedState::Stranger]
+        );
     }
 
     #[test]
@@ -177,7 +181,7 @@ mod tests {
         let mut roster = serving();
         begin_reload(&mut roster);
         roster.add(11, at(2), "v".into());
-        assert_eq!(roster.end(11), Ended::NotLoaded);
+        assert_eq!(roster.end(11), EndedState::NotLoaded);
         assert_eq!((roster.reloads, roster.failed, roster.newest()), (1, 1, Some(10)));
         begin_reload(&mut roster);
         roster.add(12, at(3), "v".into());
@@ -201,7 +205,7 @@ mod tests {
         let mut roster = serving();
         begin_reload(&mut roster);
         roster.add(11, at(90_061), "v2".into());
-        let shown = roster.show((9, at(0), "m"), at(90_062));
+        let shown = roster.show(9, at(0), "m", at(90_062));
         let expected = "\
 #<PID>          <type>          <reloads>       <uptime>        <version>      
 9               master          1 [failed: 0]   1d01h01m02s     m

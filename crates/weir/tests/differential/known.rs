@@ -2,7 +2,7 @@
 //! hide another difference of a case that contains such a name.
 
 /// A known difference.
-struct Known {
+struct KnownDifference {
     /// The fetch or converter, as a whole word.
     name: &'static str,
     /// Prefix of the HAProxy versions that differ.
@@ -27,7 +27,7 @@ use Theirs::{Anything, Instead, Nothing};
 
 const BLANKS: &str = "HAProxy writes blanks into the request line, where they end the target";
 
-const KNOWN: &[Known] = &[
+const KNOWN: &[KnownDifference] = &[
     known("time", "", Anything, "HAProxy takes the second 0 for a day in 1900"),
     known("utime", "", Anything, "HAProxy takes the second 0 for a day in 1900"),
     known("ltime", "", Anything, "HAProxy takes the second 0 for a day in 1900"),
@@ -95,8 +95,8 @@ const KNOWN: &[Known] = &[
 /// Cases that HAProxy rejects and Weir accepts, with the reason.
 const REFUSED: &[(&str, &str)] = &[(" -1:1", "HAProxy takes a range that begins below 0 for none")];
 
-const fn known(name: &'static str, versions: &'static str, theirs: Theirs, reason: &'static str) -> Known {
-    Known { name, versions, theirs, reason }
+const fn known(name: &'static str, versions: &'static str, theirs: Theirs, reason: &'static str) -> KnownDifference {
+    KnownDifference { name, versions, theirs, reason }
 }
 
 /// Splits a case into words.

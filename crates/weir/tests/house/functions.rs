@@ -10,17 +10,13 @@ const LONGEST: usize = 70;
 const LONGER: &[(&str, usize)] = &[
     ("crates/config/src/keyword/proxy/draft.rs: documented", 72),
     ("crates/control/src/runtime/process/sessions.rs: line", 72),
-    ("crates/engine/src/adoption.rs: enter", 73),
     ("crates/engine/src/stream/content.rs: response", 77),
     ("crates/engine/src/stream/dispatch.rs: dispatch", 74),
     ("crates/engine/src/stream/rules/mod.rs: take", 76),
     ("crates/lua/src/filter.rs: body", 72),
     ("crates/lua/src/prelude.rs: telling", 72),
-    ("crates/policy/src/compile/backend.rs: server", 79),
-    ("crates/policy/src/compile/check.rs: server_check", 79),
     ("crates/policy/src/compile/mod.rs: compile_seated", 79),
     ("crates/policy/src/compile/mod.rs: global", 72),
-    ("crates/policy/src/compile/tls.rs: bind_tls", 72),
     ("crates/weir/src/process.rs: launch", 76),
 ];
 

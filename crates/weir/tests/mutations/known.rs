@@ -3,7 +3,7 @@
 use crate::compare::Verdict;
 
 /// The program that rejects, a part of its message, and why the other one does not.
-type Known = (Refuses, &'static str, &'static str);
+type KnownRejection = (Refuses, &'static str, &'static str);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Refuses {
@@ -13,7 +13,7 @@ enum Refuses {
 
 use Refuses::{Haproxy, Weir};
 
-const KNOWN: &[Known] = &[
+const KNOWN: &[KnownRejection] = &[
     (Weir, "is not supported yet by Weir", "a later version will support it"),
     (Weir, "invalid address", "HAProxy looks up names that no host can have, when it looks them up at all"),
     (Weir, "missing port specification", "HAProxy takes an empty variable for the port 0"),

@@ -7,10 +7,10 @@ use std::net::TcpListener;
 use std::process::Command;
 
 /// A namespace with a loopback device. Dropping it removes it.
-struct Made(String);
+struct TestNamespace(String);
 
-impl Made {
-    fn new() -> Option<Made> {
+impl TestNamespace {
+    fn new() -> Option<TestNamespace> {
         let name = format!("weir-told-{}", std::process::id());
         let ip = |arguments: &[&str]| {
             Command::new("ip").args(arguments).output().is_ok_and(|output| output.status.success())
@@ -19,12 +19,12 @@ impl Made {
             eprintln!("skipped: no namespace can be made here");
             return None;
         }
-        let made = Made(name);
+        let made = TestNamespace(name);
         ip(&["-n", &made.0, "link", "set", "lo", "up"]).then_some(made)
     }
 }
 
-impl Drop for Made {
+impl Drop for TestNamespace {
     fn drop(&mut self) {
         let _ = Command::new("ip").args(["netns", "del", &self.0]).output();
     }
@@ -42,7 +42,7 @@ fn header(namespace: &str) -> Vec<u8> {
 
 #[test]
 fn a_server_is_reached_in_the_namespace_that_a_header_tells() {
-    let Some(made) = Made::new() else { return };
+    let Some(made) = TestNamespace::new() else { return };
     let inside = rt::net::Namespace::open(&made.0).expect("the namespace");
     let listen = || TcpListener::bind("127.0.0.1:0").expect("a port");
     let server = inside.run(listen).expect("entered");

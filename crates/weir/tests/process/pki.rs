@@ -10,7 +10,7 @@ pub struct Authority {
 
 /// Properties of a certificate that differ from a regular one.
 #[derive(Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct CertificateOptions<'a> {
     /// Subject.
     pub subject: &'a str,
     /// Names, in the syntax of `subjectAltName`.
@@ -23,7 +23,7 @@ pub struct Wanted<'a> {
     pub usage: &'a str,
 }
 
-impl Default for Wanted<'_> {
+impl Default for CertificateOptions<'_> {
     fn default() -> Self {
         Self {
             subject: "/CN=example.test",
@@ -98,8 +98,8 @@ impl Authority {
     }
 
     /// Issues a certificate, `NAME.crt`, with its key; returns the path of a file with both.
-    pub fn issue(&self, name: &str, wanted: Wanted<'_>) -> String {
-        let Wanted { subject, names, key, until, usage } = wanted;
+    pub fn issue(&self, name: &str, wanted: CertificateOptions<'_>) -> String {
+        let CertificateOptions { subject, names, key, until, usage } = wanted;
         let key = match key.split_once(':') {
             Some(("ec", curve)) => format!("ec -pkeyopt ec_paramgen_curve:{curve}"),
             _ => key.to_owned(),

@@ -4,7 +4,7 @@
 use crate::counts::statistics;
 use crate::reload::{Service, named};
 use crate::support::{
-    DEFAULTS, Finished, Folder, Running, connect, connect_unix, exchange, free_port, get, wait_until, weir,
+    DEFAULTS, Folder, ProcessResult, Running, connect, connect_unix, exchange, free_port, get, wait_until, weir,
 };
 use rustix::process::Signal;
 use std::io::{Read, Write};
@@ -103,7 +103,7 @@ impl One {
         wait_until(&format!("{counts:?}"), || self.counts() == counts);
     }
 
-    fn end(self, signal: Signal) -> Finished {
+    fn end(self, signal: Signal) -> ProcessResult {
         self.running.send(signal);
         self.running.finish()
     }

@@ -21,13 +21,13 @@ pub const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 
 /// The result of a process.
 #[derive(Debug)]
-pub struct Finished {
+pub struct ProcessResult {
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
 }
 
-impl Finished {
+impl ProcessResult {
     pub fn code(&self) -> Option<i32> {
         self.status.code()
     }
@@ -38,17 +38,17 @@ impl Finished {
 }
 
 /// Runs the program until it exits.
-pub fn weir<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Finished {
+pub fn weir<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> ProcessResult {
     run(Command::new(WEIR).args(arguments))
 }
 
 /// The same with arguments in one line.
-pub fn line(arguments: &str) -> Finished {
+pub fn line(arguments: &str) -> ProcessResult {
     weir(arguments.split_whitespace())
 }
 
 /// Runs a command until it exits; one that hangs is killed.
-pub fn run(command: &mut Command) -> Finished {
+pub fn run(command: &mut Command) -> ProcessResult {
     Running::start(command).finish()
 }
 
@@ -121,13 +121,13 @@ impl Running {
     }
 
     /// Waits until both pipes are closed and the process has exited.
-    pub fn finish(mut self) -> Finished {
+    pub fn finish(mut self) -> ProcessResult {
         let mut stdout = String::new();
         let _ = self.stdout.read_to_string(&mut stdout);
         let stderr = self.stderr.take().expect("once").join().expect("the reader");
         let status = self.child.wait().expect("the process");
         self.done = None;
-        Finished { status, stdout, stderr }
+        ProcessResult { status, stdout, stderr }
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 use tls::connection::LARGEST_FLIGHT;
-use tls::{Client, Connection, Received, asked_name, client::Settings};
+use tls::{Client, Connection, RecordContent, asked_name, client::Settings};
 
 /// More than the window of a client that does not read.
 const BODY: usize = 600_000;
@@ -70,7 +70,7 @@ struct Secure {
 
 /// What a client has got of a connection that has ended.
 #[derive(Debug, PartialEq, Eq)]
-struct Seen {
+struct ReceivedEnd {
     bytes: usize,
     /// The word that nothing more comes.
     in_order: bool,
@@ -114,26 +114,26 @@ impl Secure {
     fn receive(&mut self) -> Result<Vec<u8>, bool> {
         loop {
             match self.connection.receive(&mut self.input, &mut Vec::new()) {
-                Ok(Received::Data { plain, behind }) => {
+                Ok(RecordContent::Data { plain, behind }) => {
                     let bytes = self.input.data()[..plain].to_vec();
                     self.input.consume(plain + behind);
                     return Ok(bytes);
                 }
-                Ok(Received::Own) => {}
-                Ok(Received::End) => return Err(true),
-                Ok(Received::Part) if self.read(PIECE) => {}
-                Ok(Received::Part) | Err(_) => return Err(false),
+                Ok(RecordContent::Own) => {}
+                Ok(RecordContent::End) => return Err(true),
+                Ok(RecordContent::Part) if self.read(PIECE) => {}
+                Ok(RecordContent::Part) | Err(_) => return Err(false),
             }
         }
     }
 
     /// Reads slowly to the end, and sends `said` now and then.
-    fn read_slowly(&mut self, said: &[u8]) -> Seen {
+    fn read_slowly(&mut self, said: &[u8]) -> ReceivedEnd {
         let mut bytes = 0;
         loop {
             match self.receive() {
                 Ok(some) => bytes += some.len(),
-                Err(in_order) => return Seen { bytes, in_order },
+                Err(in_order) => return ReceivedEnd { bytes, in_order },
             }
             // It may have ended by then.
             let _ = self.send(said);
@@ -176,7 +176,7 @@ fn a_soft_stop_cuts_no_answer_off_from_a_client_by_tls_that_reads_slowly() {
     let first = begun(&mut client, "/sized");
     weir.send(Signal::USR1);
     let seen = client.read_slowly(b"");
-    assert_eq!(seen, Seen { bytes: BODY - first, in_order: true });
+    assert_eq!(seen, ReceivedEnd { bytes: BODY - first, in_order: true });
     drop(client);
     assert_eq!(weir.finish().code(), Some(0));
 }

@@ -1,7 +1,7 @@
 //! TLS with other implementations, as clients and as servers: OpenSSL, GnuTLS, Go's crypto/tls, Python's ssl, curl,
 //! HAProxy. And invalid certificates. A missing program is reported and skipped.
 
-use crate::pki::{self, Authority, Wanted};
+use crate::pki::{self, Authority, CertificateOptions};
 use crate::support::{Folder, Running, connect, free_port, run};
 use std::path::Path;
 use std::process::Command;
@@ -132,11 +132,15 @@ fn clients_of_other_authors() {
         return;
     }
     let (folder, authority) = (Folder::new(), Authority::root());
-    let site = authority.issue("site", Wanted::default());
-    let rsa = authority.issue("site-rsa", Wanted { key: "rsa:2048", ..Wanted::default() });
-    let client = authority.issue("client", Wanted { subject: "/CN=client", names: "DNS:client", ..Wanted::default() });
+    let site = authority.issue("site", CertificateOptions::default());
+    let rsa = authority.issue("site-rsa", CertificateOptions { key: "rsa:2048", ..CertificateOptions::default() });
+    let client = authority.issue(
+        "client",
+        CertificateOptions { subject: "/CN=client", names: "DNS:client", ..CertificateOptions::default() },
+    );
     let other = Authority::root();
-    let stranger = other.issue("stranger", Wanted { subject: "/CN=stranger", ..Wanted::default() });
+    let stranger =
+        other.issue("stranger", CertificateOptions { subject: "/CN=stranger", ..CertificateOptions::default() });
     let ca = authority.path("ca.pem");
     let answer = "http-request return status 200 content-type text/plain lf-string \
         \"<%[ssl_fc_protocol] %[ssl_fc_sni,lower] %[ssl_c_s_dn(CN)] %[ssl_c_verify]>\\n\"";
@@ -245,7 +249,7 @@ fn servers_of_other_authors() {
         return;
     }
     let (folder, authority) = (Folder::new(), Authority::root());
-    let site = authority.issue("site", Wanted::default());
+    let site = authority.issue("site", CertificateOptions::default());
     let ca = authority.path("ca.pem");
     let go = go(&folder);
     let (gnutls, haproxy) = (is_there("gnutls-serv"), is_there("haproxy"));
@@ -288,7 +292,7 @@ fn certificates_that_must_not_be_taken() {
     let (folder, root) = (Folder::new(), Authority::root());
     let middle = root.intermediate();
     let ca = root.path("ca.pem");
-    let good = Wanted::default();
+    let good = CertificateOptions::default();
     let leaf = middle.issue("leaf", good);
     let (above, root_text) = (middle.read("ca.pem"), root.read("ca.pem"));
     let chain = middle.write("chain", &above);
@@ -303,22 +307,27 @@ fn certificates_that_must_not_be_taken() {
         ("a chain", format!("{leaf} {chain}"), String::new(), true),
         ("a chain out of order", format!("{leaf} {reversed}"), String::new(), true),
         ("without the certificate between", leaf, String::new(), false),
-        ("expired", root.issue("expired", Wanted { until: "200201000000Z", ..good }), String::new(), false),
+        ("expired", root.issue("expired", CertificateOptions { until: "200201000000Z", ..good }), String::new(), false),
         (
             "of another host",
-            root.issue("other", Wanted { subject: "/CN=other.test", names: "DNS:other.test", ..good }),
+            root.issue("other", CertificateOptions { subject: "/CN=other.test", names: "DNS:other.test", ..good }),
             String::new(),
             false,
         ),
         ("of an unknown authority", stranger, String::new(), false),
         ("revoked", root.path("revoked.pem"), format!("crl-file {crl}"), false),
-        ("for clients only", root.issue("usage", Wanted { usage: "clientAuth", ..good }), String::new(), false),
+        (
+            "for clients only",
+            root.issue("usage", CertificateOptions { usage: "clientAuth", ..good }),
+            String::new(),
+            false,
+        ),
         // A name that contains a NUL, where C programs would end it.
         (
             "with a NUL in its name",
             root.issue(
                 "nul",
-                Wanted {
+                CertificateOptions {
                     subject: "/CN=x",
                     names: "DER:301C821A6578616D706C652E74657374002E61747461636B65722E74657374",
                     ..good

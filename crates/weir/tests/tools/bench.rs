@@ -1,6 +1,6 @@
 //! `weir bench` from outside: a complete run with short rounds, and every error that prevents one.
 
-use crate::support::{self, Finished, Folder, Running, WEIR};
+use crate::support::{self, Folder, ProcessResult, Running, WEIR};
 use rustix::process::Signal;
 use std::fs;
 use std::path::Path;
@@ -51,7 +51,7 @@ fn proxy(name: &str, command: &str, more: &str) -> String {
 const BALANCER: &str = r#"["{weir}", "-db", "-f", "{folder}/weir.cfg"]"#;
 
 /// Runs a scenario that is written into a folder, with results in `out` in the same folder.
-fn bench(folder: &Folder, text: &str, options: &[&str]) -> Finished {
+fn bench(folder: &Folder, text: &str, options: &[&str]) -> ProcessResult {
     support::run(&mut command(folder, text, options))
 }
 

@@ -1,6 +1,6 @@
 //! `weir load` from outside: its output, errors and exit. The other end is `weir origin`.
 
-use crate::support::{Finished, Folder, PATIENCE, Running, WEIR, free_port, line, pid, run};
+use crate::support::{Folder, PATIENCE, ProcessResult, Running, WEIR, free_port, line, pid, run};
 use rustix::process::{Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -20,12 +20,12 @@ fn origin() -> (Running, String) {
     (program, format!("http://127.0.0.1:{port}"))
 }
 
-fn load(words: &[&str]) -> Finished {
+fn load(words: &[&str]) -> ProcessResult {
     run(Command::new(WEIR).arg("load").args(words))
 }
 
 /// Asserts that it exited with that status and one line.
-fn refused(finished: &Finished, status: i32, line: &str) {
+fn refused(finished: &ProcessResult, status: i32, line: &str) {
     assert_eq!(
         (finished.code(), finished.stdout.as_str(), finished.stderr.lines().count()),
         (Some(status), "", 1),

@@ -79,7 +79,7 @@ pub struct Address {
 
 /// The records that answer a query.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Found {
+pub struct AnswerRecords {
     /// Addresses in order, without duplicates.
     pub addresses: Vec<IpAddr>,
     /// SRV records, in order.
@@ -138,7 +138,7 @@ impl Reader<'_> {
             let end = begin + length;
             let data = self.message.get(begin..end).ok_or(Malformed)?;
             if class == INTERNET
-                && let Some(data) = self.data(kind, data, (begin, end))?
+                && let Some(data) = self.data(kind, data, begin)?
             {
                 records.push(Record { name, data });
             }
@@ -147,10 +147,10 @@ impl Reader<'_> {
         Ok(records)
     }
 
-    fn data(&self, kind: u16, data: &[u8], (begin, end): (usize, usize)) -> Result<Option<Data>, Malformed> {
+    fn data(&self, kind: u16, data: &[u8], begin: usize) -> Result<Option<Data>, Malformed> {
         // A name in a record has to end at the end of the record.
         let name = |at: usize| match Name::read(self.message, at)? {
-            (name, behind) if behind == end => Ok(name),
+            (name, behind) if behind == begin + data.len() => Ok(name),
             _ => Err(Malformed),
         };
         Ok(Some(match kind {
@@ -221,7 +221,7 @@ pub fn read(message: &[u8]) -> Result<Answer, Malformed> {
 ///
 /// # Errors
 /// The response does not answer the query; the fault contains the reason.
-pub fn find(answer: Answer, name: &Name, kind: Kind) -> Result<Found, Fault> {
+pub fn find(answer: Answer, name: &Name, kind: Kind) -> Result<AnswerRecords, Fault> {
     if answer.question != (name.clone(), kind.number()) {
         return Err(Fault::OtherQuestion);
     }
@@ -235,7 +235,7 @@ pub fn find(answer: Answer, name: &Name, kind: Kind) -> Result<Found, Fault> {
         return Err(Fault::Empty);
     }
     let end = follow(&answer.answers, name)?;
-    let mut found = Found { was_alias: end != *name, ..Found::default() };
+    let mut found = AnswerRecords { was_alias: end != *name, ..AnswerRecords::default() };
     for record in answer.answers.into_iter().filter(|record| record.name == end) {
         match (record.data, kind) {
             (Data::Address(ip), Kind::A) if ip.is_ipv4() => push(&mut found.addresses, ip),

@@ -5,7 +5,7 @@ mod answer;
 mod name;
 mod question;
 
-pub use answer::{Address, Answer, Fault, Found, MOST_ALIASES, ResponseCode, Service, find, read};
+pub use answer::{Address, Answer, AnswerRecords, Fault, MOST_ALIASES, ResponseCode, Service, find, read};
 pub use name::{Malformed, Name};
 pub use question::question;
 

@@ -34,7 +34,7 @@ fn message(flags: u16, asked: (&str, u16), answers: &[Vec<u8>], additional: &[Ve
     bytes
 }
 
-fn found(bytes: &[u8], asked: &str, kind: Kind) -> Result<Found, Fault> {
+fn found(bytes: &[u8], asked: &str, kind: Kind) -> Result<AnswerRecords, Fault> {
     find(read(bytes).expect("an answer"), &name(asked), kind)
 }
 

@@ -8,7 +8,7 @@ pub const PREFIX: &[u8] = b"HTTP/1.1 200 OK\r\n";
 
 /// Applies the CGI fields of a head. The response to a `method` request has a body that ends with the output, unless
 /// its length is known. Returns false if the head is not a valid response.
-pub fn settle(head: &mut Head, method: Method) -> bool {
+pub fn apply_cgi_fields(head: &mut Head, method: Method) -> bool {
     // A script that frames its output itself would indicate the end in two ways.
     if head.framing == Framing::Chunked || head.upgrade {
         return false;
@@ -57,7 +57,7 @@ mod tests {
         let mut head = Head::new();
         let parsed = parse_response(&text, &HeadLimits::default(), &context, &mut Scan::default(), &mut head);
         assert!(matches!(parsed, Ok(Parse::Complete { .. })) || fields.contains("broken"), "{fields:?}");
-        if parsed.is_err() || !settle(&mut head, method) {
+        if parsed.is_err() || !apply_cgi_fields(&mut head, method) {
             return None;
         }
         let names: Vec<String> = head.fields().map(|(name, _)| String::from_utf8_lossy(name).into_owned()).collect();

@@ -7,7 +7,7 @@ mod decode;
 mod encode;
 mod values;
 
-pub use answer::{PREFIX, settle};
+pub use answer::{PREFIX, apply_cgi_fields};
 pub use decode::{Decoder, Malformed, Piece, ProtocolStatus, take_whole};
 pub use encode::{
     RequestWriter, abort_request, body_record, end_of_body, ends_body, get_values, keeps_connection, push_parameter,

@@ -33,6 +33,13 @@ impl Block {
         (lower.0.to_array(), first_of(!plain))
     }
 
+    /// Returns the position of the first byte that is no letter, digit, dot, dash or colon.
+    #[inline]
+    pub(super) fn plain_host(self) -> usize {
+        let lower = Block(self.0 | u8x16::splat(0x20));
+        first_of(!(lower.within(b'a', b'z') | self.within(b'0', b':') | self.within(b'-', b'.')))
+    }
+
     /// Returns the position of the first byte below 0x20.
     #[inline]
     pub(super) fn control(self) -> usize {
@@ -86,6 +93,7 @@ mod tests {
                 let place = |stops: bool| if stops { at } else { SIZE };
                 let is_plain = byte.is_ascii_alphanumeric() || byte == b'-';
                 assert_eq!(block.plain_name(), (bytes.to_ascii_lowercase().try_into().unwrap(), place(!is_plain)));
+                assert_eq!(block.plain_host(), place(!is_plain && byte != b'.' && byte != b':'), "{byte:#x} at {at}");
                 assert_eq!(block.control(), place(byte < 0x20), "{byte:#x} at {at}");
                 assert_eq!(block.no_target(), place(!byte.is_ascii_graphic() || byte == b'#'), "{byte:#x} at {at}");
             }

@@ -46,19 +46,18 @@ pub(super) fn is_host(byte: u8) -> bool {
     HOST[byte as usize]
 }
 
-/// Whether every byte of a text satisfies [`is_host`]. Eight bytes at a time if these are letters, digits, dots, dashes
-/// and colons.
+/// Whether every byte of a text satisfies [`is_host`]. Blocks of letters, digits, dots, dashes and colons are checked at once.
 #[inline]
-pub(super) fn is_host_text(text: &[u8]) -> bool {
-    let is_word = |bytes: &[u8; 8]| {
-        let word = u64::from_le_bytes(*bytes);
-        let plain = letters(word) | within(word, b'0', b':') | within(word, b'-', b'.');
-        plain == HIGHS || bytes.iter().all(|byte| is_host(*byte))
-    };
-    match text.last_chunk::<8>() {
-        // The last eight bytes may overlap with a chunk that was checked.
-        Some(last) => text.as_chunks::<8>().0.iter().all(is_word) && is_word(last),
-        None => text.iter().all(|byte| is_host(*byte)),
+pub(super) fn is_host_text(mut text: &[u8]) -> bool {
+    loop {
+        let length = Block::first(text).plain_host();
+        if length >= text.len() {
+            return true;
+        }
+        if length < block::SIZE && !is_host(text[length]) {
+            return false;
+        }
+        text = &text[length + usize::from(length < block::SIZE)..];
     }
 }
 
@@ -93,9 +92,6 @@ pub(super) fn trim(mut text: &[u8]) -> &[u8] {
     }
     text
 }
-
-const ONES: u64 = 0x0101_0101_0101_0101;
-const HIGHS: u64 = 0x8080_8080_8080_8080;
 
 /// Copies a field value up to the first control character or the end of either slice; returns the number of bytes
 /// copied.
@@ -156,21 +152,6 @@ pub(super) fn copy_name(from: &[u8], to: &mut [u8]) -> usize {
         count += 1;
     }
     count
-}
-
-/// Sets the high bit of each byte that is a letter. Exact.
-#[inline]
-fn letters(word: u64) -> u64 {
-    within(word | (ONES * 0x20), b'a', b'z')
-}
-
-/// Sets the high bit of each byte from `first` to `last`, both below 128. Exact.
-#[inline]
-fn within(word: u64, first: u8, last: u8) -> u64 {
-    let low = word & !HIGHS;
-    let from_first = low + ONES * u64::from(0x80 - first);
-    let past_last = low + ONES * u64::from(0x80 - last - 1);
-    from_first & !past_last & !word & HIGHS
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Chunk lines end with CR LF only, sizes are plain hexadecimal numbers, extensions are validated and dropped.
 
 use super::charset::is_blank;
-use super::error::{Broken, ChunkError, Violation};
+use super::error::{ChunkError, StepError, Violation};
 use super::lines::{self, Lines, Rules};
 use super::parse::HeadLimits;
 use super::settle;
@@ -48,7 +48,7 @@ pub enum ChunkState {
 /// Result of one call of [`ChunkDecoder::decode_in_place`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub struct Decoded {
+pub struct DecodedChunks {
     /// Bytes of the input that were consumed: all of them, except at the end of the body. Bytes after the end are
     /// unchanged.
     pub consumed: usize,
@@ -130,7 +130,7 @@ impl ChunkDecoder {
 
     /// Moves the payload in `data` to its front. Consumes every byte up to the end of the body, and then stores the
     /// trailers in `trailers`. After an error the decoder must not be used.
-    pub fn decode_in_place(&mut self, data: &mut [u8], trailers: &mut Fields) -> Result<Decoded, ChunkError> {
+    pub fn decode_in_place(&mut self, data: &mut [u8], trailers: &mut Fields) -> Result<DecodedChunks, ChunkError> {
         let mut read = 0;
         let mut payload = 0;
         while read < data.len() && self.state != State::End {
@@ -161,7 +161,7 @@ impl ChunkDecoder {
             }
         }
         let state = if self.state == State::End { ChunkState::End } else { ChunkState::More };
-        Ok(Decoded { consumed: read, payload, state })
+        Ok(DecodedChunks { consumed: read, payload, state })
     }
 
     /// Consumes one byte of a chunk's line, or of the line end after a chunk.
@@ -208,7 +208,7 @@ impl ChunkDecoder {
     }
 
     /// Consumes bytes of the trailer section; returns their number.
-    fn take_trailers(&mut self, data: &[u8], fields: &mut Fields) -> Result<usize, Broken> {
+    fn take_trailers(&mut self, data: &[u8], fields: &mut Fields) -> Result<usize, StepError> {
         let held = self.trailers.len();
         if held == 0 {
             fields.clear();
@@ -221,15 +221,17 @@ impl ChunkDecoder {
         let room = self.limits.max_head.saturating_sub(held);
         let fresh = &data[..data.len().min(room)];
         if fresh.is_empty() {
-            return Broken::at(Violation::TrailersTooLarge, 0);
+            return StepError::at(Violation::TrailersTooLarge, 0);
         }
         self.trailers.extend_from_slice(fresh);
         // Only complete lines are parsed, so that the result does not depend on fragmentation.
         let Some(last) = memchr::memrchr(b'\n', fresh) else { return Ok(fresh.len()) };
         let lines = &self.trailers[..held + last + 1];
         // Converts a position in the section to one in `data`.
-        let from_data =
-            |broken: Broken| Broken { violation: broken.violation, position: broken.position.saturating_sub(held) };
+        let from_data = |broken: StepError| StepError {
+            violation: broken.violation,
+            position: broken.position.saturating_sub(held),
+        };
         let rules = Rules { most: self.limits.max_fields, accept_unsafe: self.limits.accept_unsafe };
         let parsed = lines::parse_lines(lines, self.line, &rules, &mut self.dropped, fields);
         match parsed.map_err(from_data)? {
@@ -238,7 +240,7 @@ impl ChunkDecoder {
                 Ok(fresh.len())
             }
             Lines::End { behind } => {
-                settle_trailers(fields).map_err(|violation| Broken { violation, position: 0 })?;
+                settle_trailers(fields).map_err(|violation| StepError { violation, position: 0 })?;
                 self.trailers = Vec::new();
                 self.state = State::End;
                 Ok(behind - held)

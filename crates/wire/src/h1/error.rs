@@ -163,33 +163,33 @@ pub struct ChunkError {
 
 /// The error of a parsing step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Broken {
+pub(super) struct StepError {
     pub(super) violation: Violation,
     pub(super) position: usize,
 }
 
-impl Broken {
+impl StepError {
     /// Returns an error, for use in steps: `return Broken::at(…)`.
     #[cold]
-    pub(super) fn at<T>(violation: Violation, position: usize) -> Result<T, Broken> {
-        Err(Broken { violation, position })
+    pub(super) fn at<T>(violation: Violation, position: usize) -> Result<T, StepError> {
+        Err(StepError { violation, position })
     }
 }
 
-impl From<Broken> for RequestError {
-    fn from(broken: Broken) -> Self {
+impl From<StepError> for RequestError {
+    fn from(broken: StepError) -> Self {
         RequestError { violation: broken.violation, position: broken.position }
     }
 }
 
-impl From<Broken> for ResponseError {
-    fn from(broken: Broken) -> Self {
+impl From<StepError> for ResponseError {
+    fn from(broken: StepError) -> Self {
         ResponseError { violation: broken.violation, position: broken.position }
     }
 }
 
-impl From<Broken> for ChunkError {
-    fn from(broken: Broken) -> Self {
+impl From<StepError> for ChunkError {
+    fn from(broken: StepError) -> Self {
         ChunkError { violation: broken.violation, position: broken.position }
     }
 }

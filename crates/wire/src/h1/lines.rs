@@ -5,7 +5,7 @@
 
 use super::block::{self, Block};
 use super::charset::{copy_name, copy_value, is_blank};
-use super::error::{Broken, Violation};
+use super::error::{StepError, Violation};
 use crate::http::fields::Field;
 use crate::http::{Fields, Name};
 
@@ -31,14 +31,14 @@ pub(super) enum Lines {
 }
 
 /// Reserves capacity for the canonical form of the line at `at`, and more: bytes after the head are not counted.
-pub(super) fn reserve(input: &[u8], at: usize, fields: &mut Fields) -> Result<(), Broken> {
+pub(super) fn reserve(input: &[u8], at: usize, fields: &mut Fields) -> Result<(), StepError> {
     let rest = input.get(at..).unwrap_or_default();
     if fields.room().len() >= rest.len() + LONGEST_NAME + 768 {
-        return if fields.overflowed() { Broken::at(Violation::HeadTooLarge, at) } else { Ok(()) };
+        return if fields.overflowed() { StepError::at(Violation::HeadTooLarge, at) } else { Ok(()) };
     }
     let line = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
     fields.reserve(line + LONGEST_NAME + 768);
-    if fields.overflowed() { Broken::at(Violation::HeadTooLarge, at) } else { Ok(()) }
+    if fields.overflowed() { StepError::at(Violation::HeadTooLarge, at) } else { Ok(()) }
 }
 
 /// Parses lines from `at`, the start of a line, up to the empty one. `dropped` keeps between calls whether the last
@@ -49,7 +49,7 @@ pub(super) fn parse_lines(
     rules: &Rules,
     dropped: &mut bool,
     fields: &mut Fields,
-) -> Result<Lines, Broken> {
+) -> Result<Lines, StepError> {
     loop {
         at = parse_plain_lines(input, at, rules.most, dropped, fields);
         let line = at;
@@ -59,7 +59,7 @@ pub(super) fn parse_lines(
             Some(b'\r') => match input.get(at + 1) {
                 None => None,
                 Some(b'\n') => return Ok(Lines::End { behind: at + 2 }),
-                Some(_) => return Broken::at(Violation::BareCr, at),
+                Some(_) => return StepError::at(Violation::BareCr, at),
             },
             Some(byte) => {
                 reserve(input, at, fields)?;
@@ -175,7 +175,7 @@ fn parse_line(
     rules: &Rules,
     dropped: &mut bool,
     fields: &mut Fields,
-) -> Result<Option<usize>, Broken> {
+) -> Result<Option<usize>, StepError> {
     let start = fields.used();
     let room = fields.room();
     let longest = (at + LONGEST_NAME + 1).min(input.len());
@@ -183,22 +183,22 @@ fn parse_line(
     let colon = at + length;
     match input.get(colon) {
         Some(b':') if length > 0 && length <= LONGEST_NAME => {}
-        Some(b':') if length == 0 => return Broken::at(Violation::EmptyName, at),
-        _ if length > LONGEST_NAME => return Broken::at(Violation::NameLength, at),
+        Some(b':') if length == 0 => return StepError::at(Violation::EmptyName, at),
+        _ if length > LONGEST_NAME => return StepError::at(Violation::NameLength, at),
         None => return Ok(None),
-        Some(b'\r' | b'\n') => return Broken::at(Violation::NoColon, colon),
+        Some(b'\r' | b'\n') => return StepError::at(Violation::NoColon, colon),
         Some(_) if rules.accept_unsafe => return drop_line(input, at, rules, dropped, fields),
-        Some(_) => return Broken::at(Violation::NameCharacter, colon),
+        Some(_) => return StepError::at(Violation::NameCharacter, colon),
     }
     let Some((separator, rest)) = room[length..].split_first_chunk_mut::<2>() else {
-        return Broken::at(Violation::HeadTooLarge, at);
+        return StepError::at(Violation::HeadTooLarge, at);
     };
     *separator = *b": ";
     let Some(copied) = copy_rest(input, skip_blanks(input, colon + 1), rules.accept_unsafe, rest)? else {
         return Ok(None);
     };
     if fields.list.len() + 2 > rules.most {
-        return Broken::at(Violation::TooManyFields, at);
+        return StepError::at(Violation::TooManyFields, at);
     }
     let name = Name::from_token(&input[at..colon]);
     let value = start + length + 2;
@@ -218,11 +218,11 @@ fn continue_line(
     rules: &Rules,
     dropped: bool,
     fields: &mut Fields,
-) -> Result<Option<usize>, Broken> {
+) -> Result<Option<usize>, StepError> {
     if dropped {
         return Ok(copy_rest(input, at, rules.accept_unsafe, fields.room())?.map(|copied| copied.next));
     }
-    let Some(last) = fields.list.last().copied() else { return Broken::at(Violation::LeadingSpace, at) };
+    let Some(last) = fields.list.last().copied() else { return StepError::at(Violation::LeadingSpace, at) };
     // The blanks trimmed from the end of the previous line, and its line end, become part of the value.
     let line_end = at.saturating_sub(if input[..at].ends_with(b"\r\n") { 2 } else { 1 });
     let blanks = input[..line_end].iter().rev().take_while(|byte| is_blank(**byte)).count();
@@ -257,10 +257,10 @@ fn drop_line(
     rules: &Rules,
     dropped: &mut bool,
     fields: &mut Fields,
-) -> Result<Option<usize>, Broken> {
+) -> Result<Option<usize>, StepError> {
     let Some(length) = memchr::memchr(b'\n', &input[at..]) else { return Ok(None) };
     let Some(colon) = memchr::memchr(b':', &input[at..at + length]) else {
-        return Broken::at(Violation::NoColon, at + length);
+        return StepError::at(Violation::NoColon, at + length);
     };
     *dropped = true;
     Ok(copy_rest(input, at + colon + 1, rules.accept_unsafe, fields.room())?.map(|copied| copied.next))
@@ -276,7 +276,7 @@ struct Copied {
 
 /// Copies a line from `at` up to its end, without trailing blanks, and appends CR LF. `None` if the line end is
 /// missing.
-fn copy_rest(input: &[u8], at: usize, accept_unsafe: bool, room: &mut [u8]) -> Result<Option<Copied>, Broken> {
+fn copy_rest(input: &[u8], at: usize, accept_unsafe: bool, room: &mut [u8]) -> Result<Option<Copied>, StepError> {
     let mut end = at;
     loop {
         end += copy_value(&input[end..], &mut room[end - at..]);
@@ -285,12 +285,12 @@ fn copy_rest(input: &[u8], at: usize, accept_unsafe: bool, room: &mut [u8]) -> R
             Some(b'\r') => match input.get(end + 1) {
                 Some(b'\n') => end + 2,
                 None => return Ok(None),
-                Some(_) => return Broken::at(Violation::BareCr, end),
+                Some(_) => return StepError::at(Violation::BareCr, end),
             },
             Some(b'\n') => end + 1,
-            Some(0) if !accept_unsafe => return Broken::at(Violation::ValueCharacter, end),
+            Some(0) if !accept_unsafe => return StepError::at(Violation::ValueCharacter, end),
             Some(byte) => {
-                let Some(target) = room.get_mut(end - at) else { return Broken::at(Violation::HeadTooLarge, end) };
+                let Some(target) = room.get_mut(end - at) else { return StepError::at(Violation::HeadTooLarge, end) };
                 *target = *byte;
                 end += 1;
                 continue;
@@ -301,7 +301,7 @@ fn copy_rest(input: &[u8], at: usize, accept_unsafe: bool, room: &mut [u8]) -> R
         }
         let length = end - at;
         let Some(behind) = room[length..].first_chunk_mut::<2>() else {
-            return Broken::at(Violation::HeadTooLarge, end);
+            return StepError::at(Violation::HeadTooLarge, end);
         };
         *behind = *b"\r\n";
         return Ok(Some(Copied { length, next }));

@@ -28,7 +28,7 @@ mod spelling;
 mod target;
 
 pub use canonical::{canonical_head, is_canonical_value};
-pub use chunk::{ChunkDecoder, ChunkState, Decoded, LAST_CHUNK, chunk_header};
+pub use chunk::{ChunkDecoder, ChunkState, DecodedChunks, LAST_CHUNK, chunk_header};
 pub use encode::{ConnectionLine, Edits, Output, Overflow, encode_request, encode_response, encode_trailers};
 pub use error::{ChunkError, RequestError, ResponseError, Violation};
 pub use parse::{HeadLimits, Parse, Scan};
@@ -37,7 +37,7 @@ pub use response::{RequestContext, is_unsafe_response, parse_response};
 pub use spelling::Spelling;
 
 pub(crate) use settle::content_length;
-pub(crate) use target::{is_authority, is_normal_authority, settle as settle_target};
+pub(crate) use target::{is_authority, is_normal_authority, normalize as settle_target};
 
 /// Whether a text is a token (RFC 9110, section 5.6.2).
 pub fn is_token(text: &[u8]) -> bool {
@@ -46,5 +46,5 @@ pub fn is_token(text: &[u8]) -> bool {
 
 /// Whether every byte is permitted in a target.
 pub(crate) fn is_target(text: &[u8], accept_unsafe: bool) -> bool {
-    crate::words::is_visible(text) || text.iter().all(|byte| charset::is_target(*byte, accept_unsafe))
+    crate::byte_class::is_visible(text) || text.iter().all(|byte| charset::is_target(*byte, accept_unsafe))
 }

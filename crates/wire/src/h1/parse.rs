@@ -2,7 +2,7 @@
 //! to the empty line. Each kind has its own start line and its own validation of the complete head.
 
 use super::charset::is_token;
-use super::error::{Broken, Violation};
+use super::error::{StepError, Violation};
 use super::lines::{self, Lines, Rules};
 use crate::http::Head;
 
@@ -99,8 +99,8 @@ pub(super) fn walk(
     limits: &HeadLimits,
     scan: &mut Scan,
     head: &mut Head,
-    start_line: fn(&[u8], usize, bool, &mut Head) -> Result<StartLine, Broken>,
-) -> Result<Walk, Broken> {
+    start_line: fn(&[u8], usize, bool, &mut Head) -> Result<StartLine, StepError>,
+) -> Result<Walk, StepError> {
     if scan.seen == 0 {
         head.clear();
     } else {
@@ -122,7 +122,7 @@ pub(super) fn walk(
                 return partial(input, limits, scan);
             }
             StartLine::Whole(behind) if behind <= limits.max_head => return Ok(Walk::Done { consumed: behind }),
-            StartLine::Whole(_) => return Broken::at(Violation::StartLineTooLong, limits.max_head),
+            StartLine::Whole(_) => return StepError::at(Violation::StartLineTooLong, limits.max_head),
             StartLine::Next(behind) => {
                 scan.line = behind;
                 scan.started = true;
@@ -134,7 +134,7 @@ pub(super) fn walk(
             head.fields.note_parsed();
             Ok(Walk::Done { consumed: behind })
         }
-        Lines::End { .. } => Broken::at(Violation::HeadTooLarge, limits.max_head),
+        Lines::End { .. } => StepError::at(Violation::HeadTooLarge, limits.max_head),
         Lines::Partial { line } => {
             scan.line = line;
             partial(input, limits, scan)
@@ -143,10 +143,10 @@ pub(super) fn walk(
 }
 
 #[cold]
-fn partial(input: &[u8], limits: &HeadLimits, scan: &mut Scan) -> Result<Walk, Broken> {
+fn partial(input: &[u8], limits: &HeadLimits, scan: &mut Scan) -> Result<Walk, StepError> {
     if input.len() >= limits.max_head {
         let violation = if scan.started { Violation::HeadTooLarge } else { Violation::StartLineTooLong };
-        return Broken::at(violation, limits.max_head);
+        return StepError::at(violation, limits.max_head);
     }
     scan.seen = input.len();
     Ok(Walk::Partial)
@@ -154,7 +154,7 @@ fn partial(input: &[u8], limits: &HeadLimits, scan: &mut Scan) -> Result<Walk, B
 
 /// Rejects bytes that cannot be HTTP at once, such as a TLS handshake, instead of waiting for the line end or a
 /// timeout.
-fn watch_method(fresh: &[u8], scan: &mut Scan) -> Result<(), Broken> {
+fn watch_method(fresh: &[u8], scan: &mut Scan) -> Result<(), StepError> {
     if scan.started || scan.past_method {
         return Ok(());
     }
@@ -165,19 +165,19 @@ fn watch_method(fresh: &[u8], scan: &mut Scan) -> Result<(), Broken> {
             scan.past_method = true;
             Ok(())
         }
-        Some(at) => Broken::at(Violation::Method, scan.seen + at),
+        Some(at) => StepError::at(Violation::Method, scan.seen + at),
     }
 }
 
 /// Skips empty lines before a message (RFC 9112 section 2.2).
-fn skip_empty_lines(input: &[u8], mut at: usize) -> Result<usize, Broken> {
+fn skip_empty_lines(input: &[u8], mut at: usize) -> Result<usize, StepError> {
     loop {
         match input.get(at) {
             Some(b'\n') => at += 1,
             Some(b'\r') => match input.get(at + 1) {
                 Some(b'\n') => at += 2,
                 None => return Ok(at),
-                Some(_) => return Broken::at(Violation::BareCr, at),
+                Some(_) => return StepError::at(Violation::BareCr, at),
             },
             _ => return Ok(at),
         }
@@ -186,11 +186,11 @@ fn skip_empty_lines(input: &[u8], mut at: usize) -> Result<usize, Broken> {
 
 /// Returns the offset after a line end at `at`, or `None` if it is incomplete or there is none.
 #[inline]
-pub(super) fn line_end(input: &[u8], at: usize) -> Result<Option<usize>, Broken> {
+pub(super) fn line_end(input: &[u8], at: usize) -> Result<Option<usize>, StepError> {
     match (input.get(at), input.get(at + 1)) {
         (Some(b'\n'), _) => Ok(Some(at + 1)),
         (Some(b'\r'), Some(b'\n')) => Ok(Some(at + 2)),
-        (Some(b'\r'), Some(_)) => Broken::at(Violation::BareCr, at),
+        (Some(b'\r'), Some(_)) => StepError::at(Violation::BareCr, at),
         _ => Ok(None),
     }
 }

@@ -1,7 +1,7 @@
 //! Parses the head of a request.
 
 use super::charset::{copy_target, is_blank, is_target, is_token};
-use super::error::{Broken, RequestError, Violation};
+use super::error::{RequestError, StepError, Violation};
 use super::parse::{self, HeadLimits, Parse, Scan, StartLine, Walk, line_end, locate};
 use super::settle::{self, Coding};
 use super::target;
@@ -34,7 +34,7 @@ pub fn is_unsafe_request(input: &[u8], limits: &HeadLimits) -> bool {
     parse_request(input, &strict, &mut Scan::default(), &mut Head::new()).is_err()
 }
 
-fn request_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head) -> Result<StartLine, Broken> {
+fn request_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head) -> Result<StartLine, StepError> {
     match plain_line(&input[start..], head) {
         Some(length) => Ok(StartLine::Next(start + length)),
         None => any_line(input, start, accept_unsafe, head),
@@ -73,7 +73,7 @@ fn plain_line(input: &[u8], head: &mut Head) -> Option<usize> {
     Some(whole)
 }
 
-fn any_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head) -> Result<StartLine, Broken> {
+fn any_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head) -> Result<StartLine, StepError> {
     let fields = &mut head.fields;
     let begin = fields.used();
     let rest = &input[start..];
@@ -81,8 +81,8 @@ fn any_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head) ->
     match rest.get(method) {
         None => return Ok(StartLine::Partial),
         Some(b' ' | b'\t') if method > 0 => {}
-        Some(b'\r' | b'\n') if method > 0 => return Broken::at(Violation::StartLine, start + method),
-        Some(_) => return Broken::at(Violation::Method, start + method),
+        Some(b'\r' | b'\n') if method > 0 => return StepError::at(Violation::StartLine, start + method),
+        Some(_) => return StepError::at(Violation::Method, start + method),
     }
     fields.write_raw(&rest[..method]);
     fields.write_raw(b" ");
@@ -98,8 +98,8 @@ fn any_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head) ->
                 at += 1;
             }
             Some(b' ' | b'\t' | b'\r' | b'\n') if fields.used() > target_start => break,
-            Some(b'\r' | b'\n') => return Broken::at(Violation::StartLine, at),
-            Some(_) => return Broken::at(Violation::TargetCharacter, at),
+            Some(b'\r' | b'\n') => return StepError::at(Violation::StartLine, at),
+            Some(_) => return StepError::at(Violation::TargetCharacter, at),
             None => {
                 fields.rewind(begin);
                 return Ok(StartLine::Partial);
@@ -118,7 +118,7 @@ fn any_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head) ->
     let Some(version) = version else {
         // HTTP/0.9: the line is the request.
         if head.method != Method::Get {
-            return Broken::at(Violation::StartLine, at);
+            return StepError::at(Violation::StartLine, at);
         }
         finish_line(head, b"HTTP/1.0", begin);
         return Ok(StartLine::Whole(behind));
@@ -130,8 +130,8 @@ fn any_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head) ->
                 head.fields.rewind(begin);
                 Ok(StartLine::Partial)
             }
-            true => Broken::at(Violation::Http2Preface, start),
-            false => Broken::at(Violation::StartLine, start),
+            true => StepError::at(Violation::Http2Preface, start),
+            false => StepError::at(Violation::StartLine, start),
         };
     }
     finish_line(head, version, begin);
@@ -177,7 +177,7 @@ pub(super) fn keep_version(head: &mut Head, version: &[u8]) {
 /// Parses the version at `at` up to the line end. `None` if incomplete; the inner `None` if there is no version and
 /// that is accepted.
 #[allow(clippy::type_complexity)]
-fn parse_version(input: &[u8], at: usize, accept_unsafe: bool) -> Result<Option<(Option<&[u8]>, usize)>, Broken> {
+fn parse_version(input: &[u8], at: usize, accept_unsafe: bool) -> Result<Option<(Option<&[u8]>, usize)>, StepError> {
     let rest = &input[at.min(input.len())..];
     if rest.starts_with(b"HTTP/1.1\r\n") {
         return Ok(Some((Some(&rest[..8]), at + 10)));
@@ -186,17 +186,17 @@ fn parse_version(input: &[u8], at: usize, accept_unsafe: bool) -> Result<Option<
     match rest.get(length) {
         None => return Ok(None),
         Some(b'\r' | b'\n') => {}
-        Some(_) => return Broken::at(Violation::Version, at + length),
+        Some(_) => return StepError::at(Violation::Version, at + length),
     }
     let Some(behind) = line_end(input, at + length)? else { return Ok(None) };
     if length == 0 {
-        return if accept_unsafe { Ok(Some((None, behind))) } else { Broken::at(Violation::StartLine, at) };
+        return if accept_unsafe { Ok(Some((None, behind))) } else { StepError::at(Violation::StartLine, at) };
     }
     let version = &rest[..length];
     if accept_unsafe || is_http(version) {
         Ok(Some((Some(version), behind)))
     } else {
-        Broken::at(Violation::Version, at)
+        StepError::at(Violation::Version, at)
     }
 }
 
@@ -225,7 +225,7 @@ pub(super) fn skip_blanks(input: &[u8], mut at: usize) -> usize {
 
 /// Validates the complete head.
 fn finish(head: &mut Head, limits: &HeadLimits) -> Result<(), Violation> {
-    target::settle(head, limits.accept_unsafe)?;
+    target::normalize(head, limits.accept_unsafe)?;
     if !head.fields.names.has_beside(Name::Host, Name::Trailer) {
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! Parses the head of a response.
 
 use super::charset::{copy_value, is_blank};
-use super::error::{Broken, ResponseError, Violation};
+use super::error::{ResponseError, StepError, Violation};
 use super::parse::{self, HeadLimits, Parse, Scan, StartLine, Walk, line_end, locate};
 use super::request::{is_http, is_insecure, is_modern, keep_version, skip_blanks, version_length, write_version};
 use super::settle::{self, Coding};
@@ -77,7 +77,7 @@ pub fn is_unsafe_response(input: &[u8], limits: &HeadLimits, context: &RequestCo
     parse_response(input, &strict, context, &mut Scan::default(), &mut Head::new()).is_err()
 }
 
-fn status_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head) -> Result<StartLine, Broken> {
+fn status_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head) -> Result<StartLine, StepError> {
     if let Some(length) = usual_status_line(&input[start..], head) {
         return Ok(StartLine::Next(start + length));
     }
@@ -90,12 +90,12 @@ fn status_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head)
         && !is_http(version)
         && (length < rest.len() || !b"HTTP/".starts_with(&version[..length.min(5)]))
     {
-        return Broken::at(Violation::Version, start);
+        return StepError::at(Violation::Version, start);
     }
     match rest.get(length) {
         None => return Ok(StartLine::Partial),
         Some(b' ' | b'\t') if length > 0 => {}
-        Some(_) => return Broken::at(Violation::Version, start + length),
+        Some(_) => return StepError::at(Violation::Version, start + length),
     }
     let digits = skip_blanks(input, start + length);
     let code = input[digits..].iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -103,16 +103,16 @@ fn status_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head)
     match input.get(after) {
         None => return Ok(StartLine::Partial),
         Some(b' ' | b'\t' | b'\r' | b'\n') if code == 3 || (accept_unsafe && code > 0) => {}
-        Some(_) => return Broken::at(Violation::Status, after),
+        Some(_) => return StepError::at(Violation::Status, after),
     }
     let Some(status) = settle::decimal(&input[digits..after]).and_then(|code| u16::try_from(code).ok()) else {
-        return Broken::at(Violation::Status, digits);
+        return StepError::at(Violation::Status, digits);
     };
     let reason = skip_blanks(input, after);
     let Some(found) = memchr::memchr3(b'\r', b'\n', 0, &input[reason..]) else { return Ok(StartLine::Partial) };
     let end = reason + found;
     if input[end] == 0 {
-        return Broken::at(Violation::Reason, end);
+        return StepError::at(Violation::Reason, end);
     }
     let Some(behind) = line_end(input, end)? else { return Ok(StartLine::Partial) };
     head.status = status;

@@ -9,7 +9,7 @@ use super::settle::keep_only;
 use crate::http::{Fields, Head, Method, Name};
 
 /// Validates target and Host against each other and normalizes both.
-pub(crate) fn settle(head: &mut Head, accept_unsafe: bool) -> Result<(), Violation> {
+pub(crate) fn normalize(head: &mut Head, accept_unsafe: bool) -> Result<(), Violation> {
     settle_host(head)?;
     match head.target() {
         [b'/', ..] if head.method != Method::Connect => Ok(()),

@@ -1,9 +1,9 @@
 //! Fields of header blocks: valid names and values, and trailers (RFC 9113, section 8). Must never know what kind of
 //! message they belong to.
 
+use crate::byte_class;
 use crate::h1;
 use crate::http::{Fields, Name};
-use crate::words;
 
 /// A malformed message: its stream is reset with PROTOCOL_ERROR (RFC 9113, section 8.1.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,12 +17,12 @@ pub(super) fn is_of_connection(name: Name) -> bool {
 /// Whether a name is a token in lower case (RFC 9113, section 8.2.1).
 pub(super) fn is_name(name: &[u8]) -> bool {
     let is_other = || h1::is_token(name) && !name.iter().any(u8::is_ascii_uppercase);
-    !name.is_empty() && (words::is_small(name) || is_other())
+    !name.is_empty() && (byte_class::is_small(name) || is_other())
 }
 
 /// Whether a value has no control character except tabs.
 pub(super) fn is_value(value: &[u8]) -> bool {
-    words::is_printable(value)
+    byte_class::is_printable(value)
 }
 
 /// Removes leading and trailing blanks, which are not significant. CR and LF are not removed, so that they are rejected.

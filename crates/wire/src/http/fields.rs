@@ -10,7 +10,8 @@ mod splices;
 
 use super::Name;
 use super::name::Names;
-use crate::words;
+use crate::byte_class;
+use std::ops::Range;
 
 /// Maximum length of the text in bytes: a write that would exceed it is dropped, and [`Fields::overflowed`] returns
 /// true.
@@ -283,7 +284,7 @@ impl Fields {
 
     /// Replaces the bytes at `range` of the value of the field at `index` with `with`. A value that does not grow is
     /// changed in place.
-    pub fn splice_value(&mut self, index: usize, range: std::ops::Range<usize>, with: &[u8]) {
+    pub fn splice_value(&mut self, index: usize, range: Range<usize>, with: &[u8]) {
         let Some(field) = self.list.get(index).copied() else { return };
         let (value, end) = (field.value as usize, field.end as usize);
         let (from, to) = (value + range.start, value + range.end);
@@ -291,7 +292,7 @@ impl Fields {
             return;
         }
         if with.len() > to - from {
-            self.grow_value(index, (from, to), with);
+            self.grow_value(index, from..to, with);
             return;
         }
         self.parsed = (0, 0);
@@ -302,7 +303,8 @@ impl Fields {
     }
 
     /// Slow path of [`Self::splice_value`]: the line grows and is written again at the end of the text.
-    fn grow_value(&mut self, index: usize, (from, to): (usize, usize), with: &[u8]) {
+    fn grow_value(&mut self, index: usize, part: Range<usize>, with: &[u8]) {
+        let Range { start: from, end: to } = part;
         let old = self.list[index];
         let (line, line_end) = (old.start as usize, old.line_end() as usize);
         self.reserve(line_end - line + with.len());
@@ -405,7 +407,7 @@ impl Fields {
         let start = self.used;
         let room = self.text.get_mut(start..start + bytes.len())?;
         room.copy_from_slice(bytes);
-        if words::has_line_end(room) {
+        if byte_class::has_line_end(room) {
             room.iter_mut().filter(|byte| matches!(byte, b'\r' | b'\n' | 0)).for_each(|byte| *byte = b' ');
         }
         self.used += bytes.len();
@@ -444,7 +446,7 @@ impl Fields {
             return None;
         }
         let start = self.used as u32;
-        if words::is_small(name) {
+        if byte_class::is_small(name) {
             self.write_raw(name);
         } else {
             self.write_text(name)?;

@@ -3,7 +3,7 @@
 use super::Malformed;
 use super::definition::Definition;
 use super::integer::{decode as decode_integer, encode, take, take_word};
-use super::update::Update;
+use super::update::{Update, UpdateFields};
 
 const CLASS_CONTROL: u8 = 0;
 const CLASS_ERROR: u8 = 1;
@@ -39,8 +39,8 @@ pub enum Message<'a> {
     Control(Control),
     /// The peer received an invalid message and closes the connection.
     Error,
-    /// An update, for [`Update::decode`]: whether it contains an update ID and an expiration, and its payload.
-    Update((bool, bool), &'a [u8]),
+    /// An update, for [`Update::decode`]: its optional fields, and its payload.
+    Update(UpdateFields, &'a [u8]),
     /// A definition, for [`Definition::decode`].
     Definition(&'a [u8]),
     /// Selects the table of the following updates by its ID.
@@ -82,10 +82,10 @@ pub fn decode(bytes: &[u8], limit: usize) -> Result<Option<Frame<'_>>, Malformed
         (CLASS_CONTROL, 3) => Message::Control(Control::ResyncConfirm),
         (CLASS_CONTROL, 4) => Message::Control(Control::Heartbeat),
         (CLASS_ERROR, _) => Message::Error,
-        (CLASS_TABLES, UPDATE) => Message::Update((true, false), payload),
-        (CLASS_TABLES, INCREMENTAL) => Message::Update((false, false), payload),
-        (CLASS_TABLES, UPDATE_TIMED) => Message::Update((true, true), payload),
-        (CLASS_TABLES, INCREMENTAL_TIMED) => Message::Update((false, true), payload),
+        (CLASS_TABLES, UPDATE) => Message::Update(UpdateFields { number: true, left: false }, payload),
+        (CLASS_TABLES, INCREMENTAL) => Message::Update(UpdateFields { number: false, left: false }, payload),
+        (CLASS_TABLES, UPDATE_TIMED) => Message::Update(UpdateFields { number: true, left: true }, payload),
+        (CLASS_TABLES, INCREMENTAL_TIMED) => Message::Update(UpdateFields { number: false, left: true }, payload),
         (CLASS_TABLES, DEFINITION) => Message::Definition(payload),
         (CLASS_TABLES, SWITCH) => Message::Switch(take(&mut payload)?),
         (CLASS_TABLES, ACK) => Message::Ack { table: take(&mut payload)?, number: take_word(&mut payload)? },
@@ -282,7 +282,10 @@ mod tests {
         }
         let table = Definition::decode(&bytes("03 0176 02 04 04 f0db2f")).unwrap();
         for digits in ["00000001 0000012c", "00000001 0000012c 05 06", "00000001 0000012c ffffffffff7f"] {
-            assert!(Update::decode(&bytes(digits), (true, false), &table).is_err(), "{digits}");
+            assert!(
+                Update::decode(&bytes(digits), UpdateFields { number: true, left: false }, &table).is_err(),
+                "{digits}"
+            );
         }
     }
 }

@@ -15,7 +15,7 @@ pub use hello::{Hello, Status, read_line};
 pub use integer::{decode as decode_integer, encode as encode_integer};
 pub use kind::{Form, form, is_array};
 pub use message::{Control, Frame, Message, ack, decode, definition, switch, update};
-pub use update::{Datum, NAMES, Update};
+pub use update::{Datum, NAMES, Update, UpdateFields};
 
 /// Why bytes are not a valid message: an error message is sent to the peer and the connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -93,6 +93,15 @@ fn length_of(number: u64) -> u64 {
     out.len() as u64
 }
 
+/// The optional fields that an update contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UpdateFields {
+    /// The update ID.
+    pub number: bool,
+    /// The remaining lifetime.
+    pub left: bool,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Update<'a> {
     /// The update ID; `None` for the last one plus one.
@@ -131,13 +140,9 @@ impl<'a> Update<'a> {
     ///
     /// # Errors
     /// The payload is not a valid update of that table.
-    pub fn decode(
-        mut bytes: &'a [u8],
-        (has_number, has_left): (bool, bool),
-        definition: &Definition,
-    ) -> Result<Self, Malformed> {
-        let number = if has_number { Some(take_word(&mut bytes)?) } else { None };
-        let left = if has_left { Some(take_word(&mut bytes)?) } else { None };
+    pub fn decode(mut bytes: &'a [u8], fields: UpdateFields, definition: &Definition) -> Result<Self, Malformed> {
+        let number = if fields.number { Some(take_word(&mut bytes)?) } else { None };
+        let left = if fields.left { Some(take_word(&mut bytes)?) } else { None };
         let length = match definition.key {
             KeyKind::Text => take(&mut bytes)?,
             KeyKind::Integer => 4,

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Result of parsing the first bytes of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decoded {
+pub enum ParsedHeader {
     /// The header is incomplete.
     Partial,
     /// A complete header.
@@ -24,7 +24,7 @@ pub enum Decoded {
 ///
 /// # Errors
 /// The header is malformed; the connection should be closed.
-pub fn decode(input: &[u8], most: usize) -> Result<Decoded, Malformed> {
+pub fn decode(input: &[u8], most: usize) -> Result<ParsedHeader, Malformed> {
     let complete = if begins_with(input, &SIGNATURE) {
         if input.len() < SIGNATURE.len() { None } else { binary(input, most)? }
     } else if begins_with(input, text::START) {
@@ -32,7 +32,7 @@ pub fn decode(input: &[u8], most: usize) -> Result<Decoded, Malformed> {
     } else {
         return Err(Malformed::NotAHeader);
     };
-    Ok(complete.map_or(Decoded::Partial, |(header, consumed)| Decoded::Complete { header, consumed }))
+    Ok(complete.map_or(ParsedHeader::Partial, |(header, consumed)| ParsedHeader::Complete { header, consumed }))
 }
 
 /// Whether one of both is a prefix of the other.
@@ -176,7 +176,7 @@ mod tests {
     /// Returns the addresses or the error.
     fn read(input: &[u8]) -> Result<Option<(String, String)>, Malformed> {
         match decode(input, MOST)? {
-            Decoded::Complete { header, consumed } if consumed == input.len() => {
+            ParsedHeader::Complete { header, consumed } if consumed == input.len() => {
                 Ok(header.inet().map(|(source, destination)| (source.to_string(), destination.to_string())))
             }
             other => panic!("{other:?}"),
@@ -273,11 +273,11 @@ mod tests {
             v2(0x20, 0x00, b""),
         ] {
             for end in 0..header.len() {
-                assert_eq!(decode(&header[..end], MOST), Ok(Decoded::Partial));
+                assert_eq!(decode(&header[..end], MOST), Ok(ParsedHeader::Partial));
             }
             let with_more = [&header, &b"GET /\r\n"[..]].concat();
             let decoded = decode(&with_more, MOST).unwrap();
-            assert!(matches!(decoded, Decoded::Complete { consumed, .. } if consumed == header.len()));
+            assert!(matches!(decoded, ParsedHeader::Complete { consumed, .. } if consumed == header.len()));
         }
     }
 

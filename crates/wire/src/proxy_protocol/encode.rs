@@ -21,7 +21,7 @@ pub struct TooLong;
 pub fn encode_v1(ends: Ends, out: &mut Buffer) -> Result<(), TooLong> {
     let mut text = [0_u8; super::LONGEST_V1];
     let mut cursor = std::io::Cursor::new(&mut text[..]);
-    let written = match ends.map(same_family) {
+    let written = match ends.map(|(source, destination)| same_family(source, destination)) {
         None => cursor.write_all(b"PROXY UNKNOWN\r\n"),
         Some((source, destination)) => {
             let family = if source.is_ipv4() { 4 } else { 6 };
@@ -37,7 +37,7 @@ pub fn encode_v1(ends: Ends, out: &mut Buffer) -> Result<(), TooLong> {
 }
 
 /// Converts both addresses to the same family: an IPv4 address next to an IPv6 one becomes a mapped address.
-fn same_family((source, destination): (SocketAddr, SocketAddr)) -> (SocketAddr, SocketAddr) {
+fn same_family(source: SocketAddr, destination: SocketAddr) -> (SocketAddr, SocketAddr) {
     if source.is_ipv4() == destination.is_ipv4() {
         return (source, destination);
     }
@@ -71,7 +71,7 @@ impl<'a> EncoderV2<'a> {
         let start = out.len();
         let mut encoder = Self { out, start, overflown: false };
         encoder.put(&SIGNATURE);
-        match ends.map(same_family) {
+        match ends.map(|(source, destination)| same_family(source, destination)) {
             // Command LOCAL, no family.
             None => encoder.put(&[0x20, 0x00, 0, 0]),
             Some((source, destination)) => {
@@ -154,7 +154,7 @@ impl<'a> EncoderV2<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Command, Decoded, Tlv, decode};
+    use super::super::{Command, ParsedHeader, Tlv, decode};
     use super::*;
 
     fn ends(source: &str, destination: &str) -> Ends {
@@ -260,7 +260,7 @@ mod tests {
             encoder.field(0xe0, &[7; 100]);
             assert_eq!(encoder.finish(checksum, |_| {}), Ok(()));
             let bytes = &out.data()[6..];
-            let Ok(Decoded::Complete { header, consumed }) = decode(bytes, 400) else { panic!("{}", hex(bytes)) };
+            let Ok(ParsedHeader::Complete { header, consumed }) = decode(bytes, 400) else { panic!("{}", hex(bytes)) };
             assert_eq!((header.command, consumed), (Command::Proxy, bytes.len()));
             let (source, destination) = header.inet().expect("ends");
             assert_eq!((source.to_string(), destination.to_string()).0, "[2001:db8::7]:1000");

@@ -8,7 +8,7 @@ mod property_tests;
 mod text;
 mod tlv;
 
-pub use decode::{Decoded, decode};
+pub use decode::{ParsedHeader, decode};
 pub use encode::{EncoderV2, Ends, TooLong, encode_v1};
 pub use tlv::{SslInfo, Tlv, Tlvs, kind, ssl_client, ssl_kind};
 

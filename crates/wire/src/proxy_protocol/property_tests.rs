@@ -1,6 +1,6 @@
 //! Arbitrary bytes as a header: fragmentation does not change the result, and no byte after the header is consumed.
 
-use super::{Decoded, FIXED_V2, LONGEST_V1, SIGNATURE, Version, decode};
+use super::{FIXED_V2, LONGEST_V1, ParsedHeader, SIGNATURE, Version, decode};
 use proptest::prelude::*;
 
 /// Bytes that often begin like a header.
@@ -29,11 +29,11 @@ proptest! {
     #[test]
     fn pieces_and_the_whole_agree(input in bytes(), most in FIXED_V2..200) {
         let whole = decode(&input, most);
-        let first = (0..=input.len()).map(|end| decode(&input[..end], most)).find(|found| *found != Ok(Decoded::Partial));
-        prop_assert_eq!(&first.unwrap_or(Ok(Decoded::Partial)), &whole);
-        let Ok(Decoded::Complete { header, consumed }) = whole else { return Ok(()) };
+        let first = (0..=input.len()).map(|end| decode(&input[..end], most)).find(|found| *found != Ok(ParsedHeader::Partial));
+        prop_assert_eq!(&first.unwrap_or(Ok(ParsedHeader::Partial)), &whole);
+        let Ok(ParsedHeader::Complete { header, consumed }) = whole else { return Ok(()) };
         let again = decode(&input[..consumed], most);
-        prop_assert_eq!(again, Ok(Decoded::Complete { header: header.clone(), consumed }));
+        prop_assert_eq!(again, Ok(ParsedHeader::Complete { header: header.clone(), consumed }));
         match header.version {
             Version::V1 => prop_assert!(consumed <= LONGEST_V1 && input[..consumed].ends_with(b"\r\n")),
             Version::V2 => {

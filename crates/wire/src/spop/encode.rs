@@ -86,7 +86,7 @@ impl Notify {
     /// Appends the frame, including its length. Returns false if it is larger than `most` bytes; nothing is appended
     /// then.
     #[must_use]
-    pub fn encode(&self, (stream, frame): (u64, u64), most: u32, out: &mut Vec<u8>) -> bool {
+    pub fn encode(&self, stream: u64, frame: u64, most: u32, out: &mut Vec<u8>) -> bool {
         let start = out.len();
         out.extend_from_slice(&[0; LENGTH]);
         out.push(kind::NOTIFY);
@@ -159,11 +159,11 @@ mod tests {
         assert!(notify.argument(b"a", Data::Int64(1)) && notify.argument(b"", Data::Null));
         notify.message(b"n");
         let mut out = b"x".to_vec();
-        assert!(notify.encode((5, 1), 256, &mut out));
+        assert!(notify.encode(5, 1, 256, &mut out));
         let payload = b"\x01m\x02\x01a\x04\x01\x00\x00\x01n\x00";
         assert_eq!(out, [b"x", &[0, 0, 0, 19, 3, 0, 0, 0, 1, 5, 1][..], payload].concat());
         let mut small = b"x".to_vec();
-        assert!(!notify.encode((5, 1), 18, &mut small));
+        assert!(!notify.encode(5, 1, 18, &mut small));
         assert_eq!(small, b"x");
     }
 

@@ -5,7 +5,7 @@ use super::*;
 use proptest::prelude::*;
 
 #[derive(Debug, Clone)]
-enum Owned {
+enum OwnedValue {
     Null,
     Bool(bool),
     Int32(i32),
@@ -18,7 +18,7 @@ enum Owned {
     Bin(Vec<u8>),
 }
 
-impl Owned {
+impl OwnedValue {
     fn data(&self) -> Data<'_> {
         match self {
             Self::Null => Data::Null,
@@ -35,19 +35,19 @@ impl Owned {
     }
 }
 
-fn value() -> impl Strategy<Value = Owned> {
+fn value() -> impl Strategy<Value = OwnedValue> {
     let bytes = || prop::collection::vec(any::<u8>(), 0..300);
     prop_oneof![
-        Just(Owned::Null),
-        any::<bool>().prop_map(Owned::Bool),
-        any::<i32>().prop_map(Owned::Int32),
-        any::<u32>().prop_map(Owned::Uint32),
-        any::<i64>().prop_map(Owned::Int64),
-        any::<u64>().prop_map(Owned::Uint64),
-        any::<[u8; 4]>().prop_map(Owned::Ipv4),
-        any::<[u8; 16]>().prop_map(Owned::Ipv6),
-        bytes().prop_map(Owned::Str),
-        bytes().prop_map(Owned::Bin),
+        Just(OwnedValue::Null),
+        any::<bool>().prop_map(OwnedValue::Bool),
+        any::<i32>().prop_map(OwnedValue::Int32),
+        any::<u32>().prop_map(OwnedValue::Uint32),
+        any::<i64>().prop_map(OwnedValue::Int64),
+        any::<u64>().prop_map(OwnedValue::Uint64),
+        any::<[u8; 4]>().prop_map(OwnedValue::Ipv4),
+        any::<[u8; 16]>().prop_map(OwnedValue::Ipv6),
+        bytes().prop_map(OwnedValue::Str),
+        bytes().prop_map(OwnedValue::Bin),
     ]
 }
 
@@ -60,7 +60,7 @@ proptest! {
             prop_assert!(notify.argument(name.as_bytes(), value.data()));
         }
         let mut out = Vec::new();
-        prop_assert!(notify.encode((stream, id), u32::MAX, &mut out));
+        prop_assert!(notify.encode(stream, id, u32::MAX, &mut out));
         let found = next_frame(&out, u32::MAX).unwrap().unwrap();
         prop_assert_eq!(found.1, out.len());
         prop_assert_eq!((found.0.kind, found.0.stream, found.0.id), (kind::NOTIFY, stream, id));

@@ -20,7 +20,7 @@ pub enum HostStrategy {
 
 /// The values added to a message.
 #[derive(Debug, Clone, Copy)]
-pub struct Given<'a> {
+pub struct RelayValues<'a> {
     /// Facility for messages without one.
     pub facility: u8,
     /// Severity of the relayed message.
@@ -31,7 +31,13 @@ pub struct Given<'a> {
 }
 
 /// Appends a message in a format; with `None`, in its own.
-pub fn write(format: Option<Format>, message: &Message<'_>, given: &Given<'_>, now: &Timestamp, out: &mut Vec<u8>) {
+pub fn write(
+    format: Option<Format>,
+    message: &Message<'_>,
+    given: &RelayValues<'_>,
+    now: &Timestamp,
+    out: &mut Vec<u8>,
+) {
     let relayed = Relayed { message, given, now };
     match format.unwrap_or_else(|| relayed.own_format()) {
         Format::Rfc3164 => {
@@ -79,7 +85,7 @@ pub fn write(format: Option<Format>, message: &Message<'_>, given: &Given<'_>, n
 /// A message to be relayed.
 struct Relayed<'a> {
     message: &'a Message<'a>,
-    given: &'a Given<'a>,
+    given: &'a RelayValues<'a>,
     now: &'a Timestamp,
 }
 
@@ -194,7 +200,8 @@ mod tests {
     fn written(format: Option<Format>, message: &Message<'_>, strategy: HostStrategy, source: Option<&str>) -> String {
         let mut now = Timestamp::default();
         now.set(1_795_182_692, 918_587_999, 0);
-        let given = Given { facility: 21, severity: message.severity(), strategy, source: source.map(str::as_bytes) };
+        let given =
+            RelayValues { facility: 21, severity: message.severity(), strategy, source: source.map(str::as_bytes) };
         let mut out = Vec::new();
         write(format, message, &given, &now, &mut out);
         String::from_utf8(out).unwrap()

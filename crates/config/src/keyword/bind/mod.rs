@@ -147,7 +147,11 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     if is_reverse {
         reverse::refuse_options(&draft, span, &mut context.report);
     }
-    context.draft.spec.binds.extend(addresses.found.into_iter().map(|place| draft.clone().at(span, place)));
+    context
+        .draft
+        .spec
+        .binds
+        .extend(addresses.found.into_iter().map(|(address, text)| draft.clone().at(span, address, text)));
 }
 
 /// Reads a `bind` or `dgram-bind` line of a section of relays: none, one or several addresses.
@@ -181,7 +185,7 @@ pub(crate) fn read_relay(
     }
     report(&Head { option: format!("'{name}' : "), unknown: String::new(), end: "" }, errors, &unread, out);
     let span = line.whole();
-    addresses.found.into_iter().map(|place| draft.clone().at(span, place)).collect()
+    addresses.found.into_iter().map(|(address, text)| draft.clone().at(span, address, text)).collect()
 }
 
 /// Reads a `bind` line of a `peers` section; `default-bind` supplies the initial values.
@@ -195,19 +199,20 @@ pub(crate) fn read_peers(
     let name = format!("bind {}", word.text);
     let addresses = read_addresses(word, &name, "section 'peers'", &AddressRules::BIND, around, out);
     let mut draft = defaults.clone();
-    read_peers_options(line, (2, addresses.found.len()), &mut draft, around, out);
+    read_peers_options(line, 2, addresses.found.len(), &mut draft, around, out);
     let span = line.whole();
-    addresses.found.into_iter().map(|place| draft.clone().at(span, place)).collect()
+    addresses.found.into_iter().map(|(address, text)| draft.clone().at(span, address, text)).collect()
 }
 
 /// Reads a `default-bind` line of a `peers` section.
 pub(crate) fn read_peers_defaults(line: &Line, draft: &mut BindDraft, around: ReadContext<'_>, out: &mut Report<'_>) {
-    read_peers_options(line, (1, 1), draft, around, out);
+    read_peers_options(line, 1, 1, draft, around, out);
 }
 
 fn read_peers_options(
     line: &Line,
-    (first, sockets): (usize, usize),
+    first: usize,
+    sockets: usize,
     draft: &mut BindDraft,
     around: ReadContext<'_>,
     out: &mut Report<'_>,
@@ -224,7 +229,7 @@ fn read_peers_options(
 
 impl BindDraft {
     /// Returns the specification of one address of the line.
-    pub(crate) fn at(self, span: Span, (address, text): (AddressSpec, String)) -> BindSpec {
+    pub(crate) fn at(self, span: Span, address: AddressSpec, text: String) -> BindSpec {
         let Self { name, maxconn, backlog, defer_accept, v6only, v4v6, shards, id, unix_mode, access, listening, tls } =
             self;
         BindSpec {
@@ -389,7 +394,8 @@ fn report(head: &Head, errors: Vec<(Span, String)>, unread: &Unread, report: &mu
 /// HAProxy quotes its sentences about options. `earlier` contains the addresses of the lines before it.
 pub(crate) fn read_global(
     line: &Line,
-    (name, words): (&str, usize),
+    name: &str,
+    words: usize,
     earlier: &[BindSpec],
     around: ReadContext<'_>,
     out: &mut Report<'_>,
@@ -410,5 +416,5 @@ pub(crate) fn read_global(
     let head = Head { option: format!("'{name}' : '"), unknown: format!("'{name}' : "), end: "'" };
     report(&head, errors, &unread, out);
     let span = line.whole();
-    addresses.found.into_iter().map(|place| draft.clone().at(span, place)).collect()
+    addresses.found.into_iter().map(|(address, text)| draft.clone().at(span, address, text)).collect()
 }

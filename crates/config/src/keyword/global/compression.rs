@@ -3,6 +3,7 @@
 use super::{GlobalContext, GlobalKeyword, supported, tuning};
 use crate::document::Line;
 use crate::keyword::argument::{lenient, limit};
+use std::ops::RangeInclusive;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[GlobalKeyword] = &[
@@ -52,15 +53,16 @@ fn memory(context: &mut GlobalContext<'_>, line: &Line) {
     }
 }
 
-/// Parses a number between `least` and `most`.
-fn number(context: &mut GlobalContext<'_>, line: &Line, (least, most): (u32, u32), end: &str) -> Option<u32> {
+/// Parses a number of the permitted range.
+fn number(context: &mut GlobalContext<'_>, line: &Line, permitted: RangeInclusive<u32>, end: &str) -> Option<u32> {
     let name = line.keyword();
     if context.report.too_many(line, 2, name) {
         return None;
     }
     let number = line.words.get(1).map(|word| lenient(word, name, &mut context.report));
-    let number = number.and_then(|number| u32::try_from(number).ok()).filter(|number| (least..=most).contains(number));
+    let number = number.and_then(|number| u32::try_from(number).ok()).filter(|number| permitted.contains(number));
     if number.is_none() {
+        let (least, most) = permitted.into_inner();
         let message = format!("'{name}' expects a numeric value between {least} and {most}{end}");
         context.report.alert(line.span(1), message);
     }
@@ -68,13 +70,13 @@ fn number(context: &mut GlobalContext<'_>, line: &Line, (least, most): (u32, u32
 }
 
 fn level(context: &mut GlobalContext<'_>, line: &Line) {
-    if let Some(level) = number(context, line, (1, 9), "") {
+    if let Some(level) = number(context, line, 1..=9, "") {
         context.spec.compression.level = Some(level);
     }
 }
 
 fn window(context: &mut GlobalContext<'_>, line: &Line) {
-    if let Some(window) = number(context, line, (8, 15), ".") {
+    if let Some(window) = number(context, line, 8..=15, ".") {
         context.spec.compression.window = Some(window);
     }
 }

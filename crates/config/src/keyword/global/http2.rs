@@ -4,6 +4,7 @@ use super::{GlobalContext, GlobalKeyword, supported, tune, tuning};
 use crate::document::{Line, Word};
 use crate::keyword::argument::{leading_number, lenient};
 use crate::spec::{Http2ErrorsSpec, StreamsLoadSpec};
+use std::ops::RangeInclusive;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[GlobalKeyword] = &[
@@ -100,14 +101,14 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     tuning("tune.h2.max-frame-size", "<number>", "Maximum frame size announced; always 16384 bytes in Weir."),
 ];
 
-/// Parses the number after the keyword, from `least` to `most`; else reports HAProxy's sentence.
-fn number(context: &mut GlobalContext<'_>, line: &Line, (least, most): (u32, u32), expected: &str) -> Option<u32> {
+/// Parses the number after the keyword; if it is outside of the permitted range, reports HAProxy's sentence.
+fn number(context: &mut GlobalContext<'_>, line: &Line, permitted: RangeInclusive<u32>, expected: &str) -> Option<u32> {
     let name = line.keyword();
     if context.report.too_many(line, 2, name) {
         return None;
     }
     let value = line.words.get(1).map_or(0, |word| lenient(word, name, &mut context.report));
-    let value = u32::try_from(value).ok().filter(|value| (least..=most).contains(value));
+    let value = u32::try_from(value).ok().filter(|value| permitted.contains(value));
     if value.is_none() {
         context.report.alert(line.span(1), format!("'{name}' expects a {expected}."));
     }
@@ -115,7 +116,7 @@ fn number(context: &mut GlobalContext<'_>, line: &Line, (least, most): (u32, u32
 }
 
 fn positive(context: &mut GlobalContext<'_>, line: &Line) -> Option<u32> {
-    number(context, line, (0, i32::MAX as u32), "positive numeric value")
+    number(context, line, 0..=i32::MAX as u32, "positive numeric value")
 }
 
 fn window(context: &mut GlobalContext<'_>, line: &Line) {
@@ -233,5 +234,5 @@ fn total_streams(context: &mut GlobalContext<'_>, line: &Line) {
 
 fn table_size(context: &mut GlobalContext<'_>, line: &Line) {
     let expected = "numeric value between 4096 and 65536";
-    context.spec.tune.http2.table_size = number(context, line, (4096, 65536), expected);
+    context.spec.tune.http2.table_size = number(context, line, 4096..=65536, expected);
 }

@@ -1,7 +1,7 @@
 //! Lua (sections 3.1 and 3.2): the scripts to load, and their limits. Must never read a script.
 
 use super::{GlobalContext, GlobalKeyword, supported};
-use crate::diagnostic::{Diagnostic, Form, Turn};
+use crate::diagnostic::{Diagnostic, Form, ReportOrder};
 use crate::document::Line;
 use crate::keyword::argument::leading_number;
 use crate::spec::{LuaLibraries, LuaPathSpec, LuaScriptSpec, LuaStderr};
@@ -68,7 +68,7 @@ fn add(context: &mut GlobalContext<'_>, line: &Line, per_thread: bool) {
             \"pre-3.1-bug\" explicitly to avoid ambiguities. This must be set before any \"lua-load\" or \
             \"lua-load-per-thread\" directive. Defaulting to \"pre-3.1-bug\".";
         let found = Diagnostic::warning(line.span(0), AMBIGUOUS).with_form(Form::Config);
-        context.report.push(found.in_turn(Turn::Reading, line.span(0)));
+        context.report.push(found.in_turn(ReportOrder::Reading, line.span(0)));
     }
     let arguments = line.words.iter().skip(2).map(|word| word.text.clone()).collect();
     let folder = context.around.paths.folder(line.span(1), context.around.sources);

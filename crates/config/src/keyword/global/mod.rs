@@ -27,8 +27,8 @@ mod vendor;
 
 use super::ReadContext;
 use super::negation::{self, Negation};
-use super::report::{Report, Where};
-use super::table::{Family, Found, Keyword, Status, find, rows};
+use super::report::{KeywordTable, Report};
+use super::table::{Family, Keyword, RowLookup, Status, find, rows};
 use crate::document::{Line, Section, Word};
 use crate::language::section::SECTIONS;
 use crate::spec::GlobalSpec;
@@ -111,8 +111,8 @@ pub(crate) fn finish(spec: &mut GlobalSpec, around: ReadContext<'_>, report: &mu
 fn read_line(context: &mut GlobalContext<'_>, line: &Line) {
     const PLACE: &str = "section 'global'";
     let row = match find(FAMILIES, line.keyword(), line.text(1), line.text(2)) {
-        Found::Row(row, _) => row,
-        Found::Group => {
+        RowLookup::Row(row, _) => row,
+        RowLookup::Group => {
             context.report.alert(
                 line.span(1),
                 format!(
@@ -124,7 +124,7 @@ fn read_line(context: &mut GlobalContext<'_>, line: &Line) {
             );
             return;
         }
-        Found::Unknown => {
+        RowLookup::Unknown => {
             let Some(word) = line.words.first() else { return };
             unknown(context, word);
             return;
@@ -173,5 +173,5 @@ fn is_well_formed(row: &GlobalKeyword, line: &Line, report: &mut Report<'_>) -> 
 fn unknown(context: &mut GlobalContext<'_>, word: &Word) {
     let names = rows(FAMILIES).map(|row| row.name.split(' ').next().unwrap_or_default());
     let names = names.chain(SECTIONS.iter().copied()).collect();
-    context.report.unknown(word, "global", names, Where::Global);
+    context.report.unknown(word, "global", names, KeywordTable::Global);
 }

@@ -33,7 +33,7 @@ fn socket(context: &mut GlobalContext<'_>, line: &Line) {
         return;
     }
     let earlier = &context.spec.runtime.sockets;
-    let found = bind::read_global(line, ("stats socket", 2), earlier, context.around, &mut context.report);
+    let found = bind::read_global(line, "stats socket", 2, earlier, context.around, &mut context.report);
     context.spec.runtime.sockets.extend(found);
 }
 

@@ -114,7 +114,7 @@ pub(super) fn forwarded(context: &mut ProxyContext<'_>, line: &Line) {
         *parameter = true;
         at += 1;
         if let Some(part) = word.text.strip_suffix("-expr") {
-            if !expression(context, line, (word, part), at) {
+            if !expression(context, line, word, part, at) {
                 return;
             }
             at += 1;
@@ -136,7 +136,7 @@ const UNKNOWN_PARAMETER: &str = "'option forwarded' only supports optional value
      'by-expr', 'by_port', 'by_port-expr', 'for', 'for-expr', 'for_port' and 'for_port-expr'.";
 
 /// Reads the expression at `at`, which follows the word for that part. Returns false if there is none.
-fn expression(context: &mut ProxyContext<'_>, line: &Line, (word, part): (&Word, &str), at: usize) -> bool {
+fn expression(context: &mut ProxyContext<'_>, line: &Line, word: &Word, part: &str, at: usize) -> bool {
     if line.words.get(at).is_none() {
         let message = format!("'{}' expects <expr> as argument.", word.text);
         context.report.push(Diagnostic::alert(line.span(at), message).with_form(Form::ParsingTight));

@@ -9,7 +9,7 @@ mod persistence;
 
 use super::negation::Negation;
 use super::place::KeywordScope;
-use super::proxy::{ProxyContext, ProxyParse, judge, unknown_option};
+use super::proxy::{ProxyContext, ProxyParse, check_line, unknown_option};
 use super::table::{Family, Keyword, Status, rows};
 use crate::diagnostic::{Diagnostic, Form};
 use crate::document::Line;
@@ -140,7 +140,9 @@ fn may_stand(context: &mut ProxyContext<'_>, line: &Line, row: &OptionKeyword) -
         _ if is_switch => {
             context.report.tight(line.span(1), format!("negation/default is not supported for option '{name}'."));
         }
-        Status::Supported(parse) | Status::Group(parse) if !PASSED_OVER.contains(&name) => judge(context, line, parse),
+        Status::Supported(parse) | Status::Group(parse) if !PASSED_OVER.contains(&name) => {
+            check_line(context, line, parse)
+        }
         _ => {}
     }
     false

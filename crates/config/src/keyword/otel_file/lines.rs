@@ -145,12 +145,12 @@ pub(super) fn section(course: &mut LineContext<'_>, section: &Section) -> bool {
         _ => INSTRUMENTATION,
     };
     for line in &section.body {
-        read_line(course, (kind, table), line);
+        read_line(course, kind, table, line);
     }
     kind == "otel-instrumentation"
 }
 
-fn read_line(course: &mut LineContext<'_>, (kind, table): (&str, &[Row]), line: &Line) {
+fn read_line(course: &mut LineContext<'_>, kind: &str, table: &[Row], line: &Line) {
     let Some(Row(name, words, read)) = table.iter().find(|row| row.0 == line.keyword()) else {
         let mut found =
             Diagnostic::alert(line.span(0), format!("unknown keyword '{}' in section '{kind}'.", line.keyword()));

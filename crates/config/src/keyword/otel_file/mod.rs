@@ -5,9 +5,10 @@ mod lines;
 mod pipeline;
 mod yaml;
 
+use super::SpecOptions;
 use super::paths::Paths;
 use super::report::Report;
-use super::{SpecOptions, scoped_file};
+use super::scoped_file::{self, Reading};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Document, Section, SourceFile, Sources};
 use crate::language;
@@ -24,17 +25,11 @@ fn is_section(word: &str) -> bool {
     word.starts_with('[') || matches!(word, "otel-instrumentation" | "otel-group" | "otel-scope")
 }
 
-/// Context for reading files.
-struct Reading<'a> {
-    document: &'a Document,
-    language: &'a LanguageOptions,
-    options: &'a SpecOptions,
-}
-
 /// Reads the files of every filter into the specification, and adds them to `sources`.
 pub fn read_files(
     sources: &mut Sources,
-    (document, language): (&Document, &LanguageOptions),
+    document: &Document,
+    language: &LanguageOptions,
     options: &SpecOptions,
     spec: &mut Spec,
     out: &mut Vec<Diagnostic>,
@@ -67,13 +62,13 @@ fn read_filter(
     out: &mut Vec<Diagnostic>,
 ) -> Result<OtelFileSpec, Option<Diagnostic>> {
     let before = out.iter().filter(|found| found.is_alert()).count();
-    let (index, bytes) = scoped_file::open(sources, reading.options, (&filter.file, &filter.path), LARGEST_FILE)?;
+    let (index, bytes) = scoped_file::open(sources, reading.options, &filter.file, &filter.path, LARGEST_FILE)?;
     let source = SourceFile::new(filter.path.clone(), bytes);
     let mut environment = reading.document.environment.clone();
-    let sections = language::read_named((index, &source), &mut environment, reading.language, is_section, out);
+    let sections = language::read_named(index, &source, &mut environment, reading.language, is_section, out);
     sources.0.push(source);
     let mut file = OtelFileSpec { span: filter.span, name: filter.name().to_owned(), ..OtelFileSpec::default() };
-    let has_instrumentation = read_sections(sources, reading, filter, &sections, (&mut file, out));
+    let has_instrumentation = read_sections(sources, reading, filter, &sections, &mut file, out);
     let is_clean = |out: &[Diagnostic]| out.iter().filter(|found| found.is_alert()).count() == before;
     let config = file.config.clone().filter(|_| has_instrumentation);
     let Some((named, path)) = config else {
@@ -83,7 +78,7 @@ fn read_filter(
         let hint = format!("its scope is '[{}]'", file.name);
         return Err(is_clean(out).then(|| Diagnostic::alert(filter.file.span, message).with_hint(hint)));
     };
-    let (index, bytes) = scoped_file::open(sources, reading.options, (&named, &path), LARGEST_FILE)?;
+    let (index, bytes) = scoped_file::open(sources, reading.options, &named, &path, LARGEST_FILE)?;
     let source = SourceFile::new(path, bytes);
     let read = yaml::parse(&String::from_utf8_lossy(source.bytes())).map_err(|error| (error.line, error.message));
     sources.0.push(source);
@@ -102,7 +97,8 @@ fn read_sections(
     reading: &Reading<'_>,
     filter: &OtelFilterSpec,
     sections: &[Section],
-    (file, out): (&mut OtelFileSpec, &mut Vec<Diagnostic>),
+    file: &mut OtelFileSpec,
+    out: &mut Vec<Diagnostic>,
 ) -> bool {
     let paths = Paths::of(reading.document);
     let mut report = Report::new(out);

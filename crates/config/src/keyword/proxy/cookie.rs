@@ -44,7 +44,7 @@ fn cookie(context: &mut ProxyContext<'_>, line: &Line) {
             "httponly" => spec.httponly = true,
             "secure" => spec.secure = true,
             "dynamic" => spec.dynamic = true,
-            "domain" => match argument(context, words.next(), (word, "'domain' expects <domain> as argument.")) {
+            "domain" => match argument(context, words.next(), word, "'domain' expects <domain> as argument.") {
                 Some(domain) => add_domain(context, &mut spec, domain),
                 None => return,
             },
@@ -52,7 +52,7 @@ fn cookie(context: &mut ProxyContext<'_>, line: &Line) {
                 let Some(seconds) = seconds(context, word, words.next()) else { return };
                 *(if word.text == "maxidle" { &mut spec.max_idle } else { &mut spec.max_life }) = seconds;
             }
-            "attr" => match argument(context, words.next(), (word, "'attr' expects <value> as argument.")) {
+            "attr" => match argument(context, words.next(), word, "'attr' expects <value> as argument.") {
                 Some(attribute) if is_attribute(context, attribute) => spec.attributes.push(attribute.text.clone()),
                 _ => return,
             },
@@ -84,7 +84,8 @@ fn tight(context: &mut ProxyContext<'_>, span: Span, message: impl Into<String>)
 fn argument<'l>(
     context: &mut ProxyContext<'_>,
     word: Option<&'l Word>,
-    (option, message): (&Word, &str),
+    option: &Word,
+    message: &str,
 ) -> Option<&'l Word> {
     let word = word.filter(|word| !word.text.is_empty());
     if word.is_none() {
@@ -113,7 +114,7 @@ fn seconds(context: &mut ProxyContext<'_>, option: &Word, word: Option<&Word>) -
     let name = &option.text;
     let what = if name == "maxidle" { "<idletime>" } else { "<lifetime>" };
     let message = format!("'{name}' expects {what} in seconds as argument.");
-    let word = argument(context, word, (option, &message))?;
+    let word = argument(context, word, option, &message)?;
     let message = match units::time(&word.text, TimeUnit::Seconds) {
         Ok(time) => return Some(u32::try_from(time.value).unwrap_or(u32::MAX)),
         Err(TimeError::Unexpected(found)) => format!("unexpected character '{found}' in argument to <{name}>."),

@@ -34,8 +34,8 @@ use super::ReadContext;
 use super::negation::{self, Negation};
 use super::place::places::BACK_SECTION;
 use super::place::{Holder, KeywordScope, Section as Kind, places};
-use super::report::{Report, Where, did_you_mean};
-use super::table::{Family, Found, Keyword, Status, find, rows};
+use super::report::{KeywordTable, Report, did_you_mean};
+use super::table::{Family, Keyword, RowLookup, Status, find, rows};
 use crate::diagnostic::{Diagnostic, Form};
 use crate::document::{Line, Section};
 use crate::language::section::SECTIONS;
@@ -194,22 +194,22 @@ pub(crate) fn read(
 
 fn read_line(context: &mut ProxyContext<'_>, line: &Line) {
     match find(FAMILIES, line.keyword(), line.text(1), line.text(2)) {
-        Found::Row(row, words) => read_row(context, line, row, words),
-        Found::Group if line.keyword() == "persist" && line.words.len() < 2 => {
+        RowLookup::Row(row, words) => read_row(context, line, row, words),
+        RowLookup::Group if line.keyword() == "persist" && line.words.len() < 2 => {
             context.report.alert(line.span(1), "missing persist method.");
         }
-        Found::Group if line.keyword() == "external-check" && line.words.len() < 2 => {
+        RowLookup::Group if line.keyword() == "external-check" && line.words.len() < 2 => {
             context.report.alert(line.span(1), "missing argument after 'external-check'.");
         }
-        Found::Group if line.keyword() == "email-alert" && line.words.len() < 2 => {
+        RowLookup::Group if line.keyword() == "email-alert" && line.words.len() < 2 => {
             context.report.alert(line.span(0), "missing argument after 'email-alert'.");
         }
-        Found::Group => wrong_member(context, line),
-        Found::Unknown => {
+        RowLookup::Group => wrong_member(context, line),
+        RowLookup::Unknown => {
             let Some(word) = line.words.first() else { return };
             let names = rows(FAMILIES).map(|row| row.name.split(' ').next().unwrap_or_default());
             let names = names.chain(SECTIONS.iter().copied()).collect();
-            context.report.unknown(word, context.holder.section.keyword(), names, Where::Proxy);
+            context.report.unknown(word, context.holder.section.keyword(), names, KeywordTable::Proxy);
         }
     }
 }
@@ -255,7 +255,7 @@ fn read_row(context: &mut ProxyContext<'_>, line: &Line, row: &ProxyKeyword, wor
             && !PASSED_OVER.contains(&row.name)
             && let Status::Supported(parse) | Status::Group(parse) = row.status
         {
-            judge(context, line, parse);
+            check_line(context, line, parse);
         }
         return;
     }
@@ -276,7 +276,7 @@ fn read_row(context: &mut ProxyContext<'_>, line: &Line, row: &ProxyKeyword, wor
 }
 
 /// Parses a line only to report its errors.
-pub(crate) fn judge(context: &mut ProxyContext<'_>, line: &Line, parse: ProxyParse) {
+pub(crate) fn check_line(context: &mut ProxyContext<'_>, line: &Line, parse: ProxyParse) {
     let mut draft = ProxyDraft::documented();
     draft.spec.kind = context.draft.spec.kind;
     draft.spec.mode = context.draft.spec.mode;

@@ -30,7 +30,7 @@ pub(super) use ring::{EVENTS, PROVISIONING};
 
 use super::ReadContext;
 use super::negation::{self, Negation};
-use super::report::{Report, Where};
+use super::report::{KeywordTable, Report};
 use super::table::{Keyword, Status};
 use crate::document::{Line, Section};
 use crate::spec::SectionsSpec;
@@ -256,7 +256,7 @@ fn unknown(row: &SectionRow, line: &Line, report: &mut Report<'_>) {
                 .map(|known| format!("write '{known}'"));
             let mut diagnostic =
                 crate::diagnostic::Diagnostic::alert(word.span, format!("{sentence} '{}'.", word.text));
-            diagnostic.hint = known.or_else(|| report.elsewhere(word, Where::Section));
+            diagnostic.hint = known.or_else(|| report.elsewhere(word, KeywordTable::Section));
             report.push(diagnostic);
         }
         // The first word is known, the second one is not.
@@ -287,7 +287,7 @@ fn unknown(row: &SectionRow, line: &Line, report: &mut Report<'_>) {
             diagnostic.hint = known.map(|known| format!("write '{} {known}'", word.text));
             report.push(diagnostic);
         }
-        None => report.unknown(word, row.name, names, Where::Section),
+        None => report.unknown(word, row.name, names, KeywordTable::Section),
     }
 }
 
@@ -307,7 +307,7 @@ fn refuse(row: &SectionRow, section: &Section, report: &mut Report<'_>) {
             continue;
         }
         let names = row.rows.iter().map(|row| row.name.split(' ').next().unwrap_or_default()).collect();
-        report.unknown(word, row.name, names, Where::Section);
+        report.unknown(word, row.name, names, KeywordTable::Section);
     }
 }
 

@@ -229,7 +229,7 @@ fn options(context: &mut SectionContext<'_>, line: &Line, first: usize, has_addr
     let head = head(context, line.text(1));
     let base = &context.drafts.server;
     let mut options =
-        server::read_peer(line, (first, has_address), &head, base, context.around.environment, &mut context.report);
+        server::read_peer(line, first, has_address, &head, base, context.around.environment, &mut context.report);
     options.tls.common.folder = context.around.paths.folder(line.whole(), context.around.sources);
     if options.follows_or_checks {
         let message = format!(
@@ -249,7 +249,7 @@ fn this_instance(context: &mut SectionContext<'_>, line: &Line) {
     } else {
         if let Some(address) = line.words.get(2).and_then(|word| address(context, &name, word, true)) {
             let word = line.text(2).to_owned();
-            let found = context.drafts.bind.clone().at(line.whole(), (address, word));
+            let found = context.drafts.bind.clone().at(line.whole(), address, word);
             if let Some(section) = section(context) {
                 section.bind = Some(found);
             }

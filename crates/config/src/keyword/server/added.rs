@@ -1,7 +1,7 @@
 //! A server added by the runtime API (management manual, section 9.3, "add server"): its permitted options, and
 //! their parser. Must never look a server up.
 
-use super::{FAMILIES, ServerContext, checks, finish, origin, parse_address, read_options, rows, tell};
+use super::{FAMILIES, ServerContext, checks, finish, origin, parse_address, read_options, report_problems, rows};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Line, Word};
 use crate::environment::Environment;
@@ -131,7 +131,8 @@ pub fn keywords() -> impl Iterator<Item = &'static str> {
 /// HAProxy's sentence about the words.
 pub fn read(
     spec: &Spec,
-    (backend, name): (&str, &str),
+    backend: &str,
+    name: &str,
     words: &[String],
     environment: &Environment,
 ) -> Result<ServerSpec, String> {
@@ -153,10 +154,10 @@ pub fn read(
         let started = origin::read(&line, 3, backend, &origin::Running { spec, own: backend });
         let mut draft = started.map_err(|(_, message)| message)?.unwrap_or_default();
         let mut server = ServerContext::new(&mut draft, Some(name), environment);
-        let unread = read_options(&mut server, &line, origin::behind(&line, 3));
+        let unread = read_options(&mut server, &line, origin::index_after(&line, 3));
         checks::finish(&mut server, line.words[2].span);
         let problems = server.problems;
-        tell(&mut report, &head, "", problems, &unread);
+        report_problems(&mut report, &head, "", problems, &unread);
         let span = line.words[2].span;
         // Names are not resolved while requests are served.
         draft.connecting.initial_address = vec![InitialAddress::None];
@@ -172,7 +173,7 @@ pub fn read(
 
 /// Parts of servers that were added before.
 #[derive(Default)]
-struct Known {
+struct SharedParts {
     limits: Vec<Shared<ServerLimitsSpec>>,
     balance: Vec<Shared<ServerBalanceSpec>>,
     connecting: Vec<Shared<ConnectingSpec>>,
@@ -182,7 +183,7 @@ struct Known {
 
 /// Lets a server share the parts that are equal to those of servers that were added before: their lines have none in common.
 fn share_parts(server: &mut ServerSpec) {
-    static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+    static KNOWN: Mutex<Option<SharedParts>> = Mutex::new(None);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let known = known.get_or_insert_default();
     server.limits.share(&mut known.limits);
@@ -205,7 +206,7 @@ fn line(name: &str, words: &[String]) -> Line {
 
 /// Returns the first option, up to an unknown one, that such a server may not have.
 fn first_refused(line: &Line) -> Option<&str> {
-    let mut at = origin::behind(line, 3);
+    let mut at = origin::index_after(line, 3);
     while let Some(word) = line.words.get(at) {
         let row = rows(FAMILIES).find(|row| row.is(&word.text))?;
         if !DYNAMIC.contains(&word.text.as_str()) {
@@ -222,7 +223,7 @@ mod tests {
 
     fn read_words(text: &str) -> Result<ServerSpec, String> {
         let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-        read(&Spec::default(), ("b", "s"), &words, &Environment::new())
+        read(&Spec::default(), "b", "s", &words, &Environment::new())
     }
 
     #[test]
@@ -248,7 +249,7 @@ mod tests {
             assert_eq!(read_words(words).unwrap_err(), expected, "{words}");
         }
         assert_eq!(
-            read(&Spec::default(), ("b", "n$19"), &["127.0.0.1:1".to_owned()], &Environment::new()).unwrap_err(),
+            read(&Spec::default(), "b", "n$19", &["127.0.0.1:1".to_owned()], &Environment::new()).unwrap_err(),
             "character '$' is not permitted in server name 'n$19'."
         );
     }

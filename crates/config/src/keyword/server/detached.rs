@@ -1,7 +1,7 @@
 //! `server` lines of sections that are not proxies (configuration manual, section 12.5). They accept every option of a
 //! server, most of which have no effect there. Must never number or look up a server.
 
-use super::{ServerContext, ServerDraft, parse_address, read_options, tell};
+use super::{ServerContext, ServerDraft, parse_address, read_options, report_problems};
 use crate::document::Line;
 use crate::environment::Environment;
 use crate::keyword::is_name_character;
@@ -37,7 +37,7 @@ pub(crate) fn read(section: &str, line: &Line, environment: &Environment, report
     let mut server = ServerContext::new(&mut draft, Some(&name.text), environment);
     let unread = read_options(&mut server, line, 3);
     let problems = server.problems;
-    tell(report, &head, "", problems, &unread);
+    report_problems(report, &head, "", problems, &unread);
     Some(Detached {
         name: Spanned::new(name.text.clone(), name.span),
         address: Spanned::new(parsed?, address.span),
@@ -53,6 +53,6 @@ pub(crate) fn read_nameserver(line: &Line, environment: &Environment, report: &m
     let mut server = ServerContext::new(&mut draft, Some(&name.text), environment);
     let unread = read_options(&mut server, line, 3);
     let problems = server.problems;
-    tell(report, &format!("'server (null)/{}' : ", name.text), "", problems, &unread);
+    report_problems(report, &format!("'server (null)/{}' : ", name.text), "", problems, &unread);
     draft.tls
 }

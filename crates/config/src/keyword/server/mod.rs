@@ -217,12 +217,12 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
         draft.check.reuse_pool = true;
     }
     let mut server = ServerContext::new(&mut draft, Some(&name.text), context.around.environment);
-    let unread = read_options(&mut server, line, origin::behind(line, 3));
+    let unread = read_options(&mut server, line, origin::index_after(line, 3));
     if unread.unknown.is_empty() {
         checks::finish(&mut server, line.whole());
     }
     let problems = server.problems;
-    tell(&mut context.report, &head, "", problems, &unread);
+    report_problems(&mut context.report, &head, "", problems, &unread);
     name_folder(context, line, &mut draft);
     check_id(context, line, &head, draft.id);
     if let Some(parsed) = parsed {
@@ -249,7 +249,7 @@ fn start(context: &mut ProxyContext<'_>, line: &Line, first: usize, head: &str, 
         let why = "directive is experimental, must be allowed via a global 'expose-experimental-directives'.";
         context.report.placed(word.span, format!("{head}'ktls' {why}"));
     }
-    let origins = origin::Written { own: context.draft, earlier: context.around.earlier };
+    let origins = origin::ProxyDrafts { own: context.draft, earlier: context.around.earlier };
     match origin::read(line, first, context.name(), &origins) {
         Ok(found) => found.unwrap_or(by_itself),
         Err((span, message)) => {
@@ -346,7 +346,7 @@ pub(crate) fn read_defaults(context: &mut ProxyContext<'_>, line: &Line) {
     let known = context.draft.named_servers.iter().find(|known| known.0 == name).map(|known| known.1.clone());
     let so_far = if named { known.unwrap_or_default() } else { context.draft.default_server.clone() };
     let mut draft = start(context, line, first, "", so_far);
-    let behind = origin::behind(line, first);
+    let behind = origin::index_after(line, first);
     let mut server = ServerContext::new(&mut draft, None, context.around.environment);
     let unread = read_options(&mut server, line, behind);
     let problems = server.problems;
@@ -365,7 +365,7 @@ pub(crate) fn read_defaults(context: &mut ProxyContext<'_>, line: &Line) {
         context.draft.default_server = draft;
     }
     let place = context.holder.describe();
-    tell(&mut context.report, "", &place, problems, &unread);
+    report_problems(&mut context.report, "", &place, problems, &unread);
 }
 
 /// Whether a server opens its connections itself: its checks can only use those (configuration manual,
@@ -463,7 +463,7 @@ fn count_unknown(words: &[Word]) -> usize {
 
 /// Reports the messages of a line. `head` precedes HAProxy's sentences about a server; without it `place` is the place
 /// of the line. HAProxy names the place and the server in its first message about a line; later warnings are without, as there.
-fn tell(report: &mut Report<'_>, head: &str, place: &str, problems: Vec<Problem>, unread: &Unread) {
+fn report_problems(report: &mut Report<'_>, head: &str, place: &str, problems: Vec<Problem>, unread: &Unread) {
     let mut is_first = true;
     for Problem { severity, span, message } in problems {
         let is_later_warning = severity == Severity::Warning && !is_first;

@@ -57,12 +57,12 @@ pub(super) trait Origins {
 }
 
 /// Lookup while the configuration is read: the current proxy, and those before it.
-pub(super) struct Written<'a> {
+pub(super) struct ProxyDrafts<'a> {
     pub(super) own: &'a ProxyDraft,
     pub(super) earlier: &'a [ProxyDraft],
 }
 
-impl Written<'_> {
+impl ProxyDrafts<'_> {
     fn find(&self, backend: &str) -> Option<&ProxyDraft> {
         let is_it = |draft: &&ProxyDraft| {
             draft.spec.kind != ProxyKind::Frontend && (backend.is_empty() || draft.spec.name.value == backend)
@@ -71,7 +71,7 @@ impl Written<'_> {
     }
 }
 
-impl Origins for Written<'_> {
+impl Origins for ProxyDrafts<'_> {
     fn of_backend(&self, backend: &str) -> Option<ServerDraft> {
         self.find(backend).map(|draft| draft.default_server.clone())
     }
@@ -151,7 +151,7 @@ pub(super) fn read(
 }
 
 /// Returns the index of the first option after `from` and its value.
-pub(super) fn behind(line: &Line, first: usize) -> usize {
+pub(super) fn index_after(line: &Line, first: usize) -> usize {
     match (line.text(first), line.text(first + 2)) {
         ("from", "from") => line.words.len(),
         ("from", _) => first + 2,

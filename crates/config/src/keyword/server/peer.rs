@@ -1,7 +1,7 @@
 //! `peer` and `server` lines of a `peers` section (configuration manual, section 11.2). They accept the options of a
 //! server; those about connections apply, and those of peers. Must never parse an address.
 
-use super::{ServerContext, ServerDraft, read_options, tell};
+use super::{ServerContext, ServerDraft, read_options, report_problems};
 use crate::document::Line;
 use crate::environment::Environment;
 use crate::keyword::report::{Report, quoted_list};
@@ -22,7 +22,8 @@ pub(crate) struct PeerOptions {
 /// Reads the options from a word on, optionally preceded by an address. Messages begin with `head`.
 pub(crate) fn read(
     line: &Line,
-    (first, has_address): (usize, bool),
+    first: usize,
+    has_address: bool,
     head: &str,
     base: &ServerDraft,
     environment: &Environment,
@@ -33,7 +34,7 @@ pub(crate) fn read(
     let mut unread = read_options(&mut server, line, first);
     unread.without_address = !has_address;
     let problems = server.problems;
-    tell(report, head, "", problems, &unread);
+    report_problems(report, head, "", problems, &unread);
     let written = &draft.connecting;
     if written.proxy_header != ProxyHeaderSpec::default() {
         report.warning(line.span(1), "'send-proxy*' server option is unsupported there, ignoring it");
@@ -62,7 +63,7 @@ pub(crate) fn read_defaults(line: &Line, draft: &mut ServerDraft, environment: &
     let mut server = ServerContext::new(draft, None, environment);
     let unread = read_options(&mut server, line, 1);
     let problems = server.problems;
-    tell(report, "", "section 'peers'", problems, &unread);
+    report_problems(report, "", "section 'peers'", problems, &unread);
     draft.id = None;
 }
 

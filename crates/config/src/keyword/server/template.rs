@@ -1,6 +1,6 @@
 //! `server-template`: several servers from one line, which differ in their numbers only.
 
-use super::{ServerContext, declared_before, finish, read_address, read_options, tell};
+use super::{ServerContext, declared_before, finish, read_address, read_options, report_problems};
 use crate::document::Line;
 use crate::keyword::argument::leading_number;
 use crate::keyword::is_name_character;
@@ -31,12 +31,12 @@ pub(crate) fn read_template(context: &mut ProxyContext<'_>, line: &Line) {
         draft.check.reuse_pool = true;
     }
     let mut server = ServerContext::new(&mut draft, Some(&prefix.text), context.around.environment);
-    let unread = read_options(&mut server, line, super::origin::behind(line, 4));
+    let unread = read_options(&mut server, line, super::origin::index_after(line, 4));
     if unread.unknown.is_empty() {
         super::checks::finish(&mut server, line.whole());
     }
     let problems = server.problems;
-    tell(&mut context.report, &head, "", problems, &unread);
+    report_problems(&mut context.report, &head, "", problems, &unread);
     super::name_folder(context, line, &mut draft);
     let Some(parsed) = parsed else { return };
     for number in first..=last {

@@ -46,8 +46,8 @@ pub(in crate::keyword) fn targets(
     let (ring_names, backend_names) = (NameIndex::default(), NameIndex::default());
     for (proxy, log) in of_global.chain(of_proxies).chain(of_forwards).chain(of_peers).chain(of_apps) {
         let (name, wrong) = match &log.target {
-            LogTargetSpec::Ring(name) => (name, wrong_ring(name, (&sections.rings, &ring_names))),
-            LogTargetSpec::Backend(name) => (name, wrong_backend(name, (proxies, &backend_names))),
+            LogTargetSpec::Ring(name) => (name, wrong_ring(name, &sections.rings, &ring_names)),
+            LogTargetSpec::Backend(name) => (name, wrong_backend(name, proxies, &backend_names)),
             _ => continue,
         };
         let Some((what, hint)) = wrong else { continue };
@@ -96,7 +96,7 @@ pub(in crate::keyword) fn log_forwards(
 /// An error about a target, and a replacement.
 type Wrong = Option<(&'static str, String)>;
 
-fn wrong_ring(name: &Spanned<String>, (rings, names): (&[RingSpec], &NameIndex)) -> Wrong {
+fn wrong_ring(name: &Spanned<String>, rings: &[RingSpec], names: &NameIndex) -> Wrong {
     let is_written = |name: &str| names.find(rings, name, |ring| Some(&ring.name)).is_some();
     if [EVENTS, PROVISIONING].contains(&name.value.as_str()) || is_written(&name.value) {
         return None;
@@ -106,7 +106,7 @@ fn wrong_ring(name: &Spanned<String>, (rings, names): (&[RingSpec], &NameIndex))
     Some(("unknown ring named", hint))
 }
 
-fn wrong_backend(name: &Spanned<String>, (proxies, names): (&[ProxyDraft], &NameIndex)) -> Wrong {
+fn wrong_backend(name: &Spanned<String>, proxies: &[ProxyDraft], names: &NameIndex) -> Wrong {
     let found = names.find(proxies, &name.value, |draft| {
         (draft.spec.kind != ProxyKind::Frontend).then_some(&*draft.spec.name.value)
     });

@@ -1,7 +1,7 @@
 //! Checks of `peers` sections that require the whole configuration: they contain this instance, and exist
 //! where tables name them. Must never check the words of a line.
 
-use crate::diagnostic::{Diagnostic, Form, Severity, Turn};
+use crate::diagnostic::{Diagnostic, Form, ReportOrder, Severity};
 use crate::keyword::proxy::ProxyDraft;
 use crate::keyword::report::Report;
 use crate::spec::PeersSpec;
@@ -33,7 +33,7 @@ pub(in crate::keyword) fn peers(drafts: &[ProxyDraft], sections: &mut [PeersSpec
             let local = &section.local_name;
             let message = format!("Removing incomplete section 'peers {name}' (no peer named '{local}').");
             let found = Diagnostic::warning(section.name.span, message).with_form(Form::Bare);
-            report.push(found.in_turn(Turn::Sections(0), section.name.span));
+            report.push(found.in_turn(ReportOrder::Sections(0), section.name.span));
         }
         let shards = section.shards;
         for peer in section.peers.iter_mut().filter(|peer| peer.shard > shards && section.local.is_some()) {

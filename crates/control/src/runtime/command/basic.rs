@@ -7,13 +7,13 @@ use config::spec::{RuntimeLevel, SeverityOutput};
 use config::units;
 
 use super::super::call::{Conversation, Prompt};
-use super::super::{Call, Gone, help};
-use super::{Command, Condition, Pending, Run, Served};
+use super::super::{Call, Disconnected, help};
+use super::{Command, CommandTarget, Condition, Pending, Run};
 
 /// Holds the table for a type of state.
 pub(super) struct Basic<S>(PhantomData<S>);
 
-impl<S: Served> Basic<S> {
+impl<S: CommandTarget> Basic<S> {
     pub(super) const TABLE: &'static [Command<S>] = &[
         Command::new("echo", "echo <text>", "print text to the output", Run::Now(echo)),
         Command::new("experimental-mode", "", "allow commands that may still change", Run::Now(experimental_mode))
@@ -60,12 +60,12 @@ impl<S: Served> Basic<S> {
     ];
 }
 
-fn echo<S: Served>(call: &mut Call<'_, S>) {
+fn echo<S: CommandTarget>(call: &mut Call<'_, S>) {
     let text = call.words[1..].join(" ");
     call.inform(&text);
 }
 
-fn switch<S: Served>(call: &mut Call<'_, S>, name: &str, of: fn(&mut Conversation) -> &mut bool) {
+fn switch<S: CommandTarget>(call: &mut Call<'_, S>, name: &str, of: fn(&mut Conversation) -> &mut bool) {
     if call.words.len() < 2 {
         let state = if *of(call.conversation) { "ON" } else { "OFF" };
         call.inform(&format!("{name} is {state}"));
@@ -74,27 +74,27 @@ fn switch<S: Served>(call: &mut Call<'_, S>, name: &str, of: fn(&mut Conversatio
     }
 }
 
-fn experimental_mode<S: Served>(call: &mut Call<'_, S>) {
+fn experimental_mode<S: CommandTarget>(call: &mut Call<'_, S>) {
     switch(call, "experimental-mode", |conversation| &mut conversation.experimental);
 }
 
-fn expert_mode<S: Served>(call: &mut Call<'_, S>) {
+fn expert_mode<S: CommandTarget>(call: &mut Call<'_, S>) {
     switch(call, "expert-mode", |conversation| &mut conversation.expert);
 }
 
-fn lower<S: Served>(call: &mut Call<'_, S>, level: RuntimeLevel) {
+fn lower<S: CommandTarget>(call: &mut Call<'_, S>, level: RuntimeLevel) {
     call.conversation.level = call.conversation.level.min(level);
 }
 
-fn operator<S: Served>(call: &mut Call<'_, S>) {
+fn operator<S: CommandTarget>(call: &mut Call<'_, S>) {
     lower(call, RuntimeLevel::Operator);
 }
 
-fn user<S: Served>(call: &mut Call<'_, S>) {
+fn user<S: CommandTarget>(call: &mut Call<'_, S>) {
     lower(call, RuntimeLevel::User);
 }
 
-fn quit<S: Served>(call: &mut Call<'_, S>) {
+fn quit<S: CommandTarget>(call: &mut Call<'_, S>) {
     call.conversation.leaving = true;
 }
 
@@ -118,7 +118,7 @@ Changes the default prompt and interactive mode. Available options:
 Without any argument, toggles between i<->p.
 ";
 
-fn prompt<S: Served>(call: &mut Call<'_, S>) {
+fn prompt<S: CommandTarget>(call: &mut Call<'_, S>) {
     let is_interactive = call.state.is_interactive();
     if call.words.len() < 2 {
         let shown = call.conversation.prompt == Prompt::Shown;
@@ -142,7 +142,7 @@ fn prompt<S: Served>(call: &mut Call<'_, S>) {
     }
 }
 
-fn set_severity_output<S: Served>(call: &mut Call<'_, S>) {
+fn set_severity_output<S: CommandTarget>(call: &mut Call<'_, S>) {
     match SeverityOutput::from_name(call.word(2)) {
         Some(output) => call.conversation.severity_output = output,
         None => call.refuse("one of 'none', 'number', 'string' is a required argument"),
@@ -152,7 +152,7 @@ fn set_severity_output<S: Served>(call: &mut Call<'_, S>) {
 /// HAProxy's timeouts are signed 32-bit numbers of milliseconds.
 const LONGEST_TIMEOUT: Duration = Duration::from_millis(i32::MAX as u64);
 
-fn set_timeout<S: Served>(call: &mut Call<'_, S>) {
+fn set_timeout<S: CommandTarget>(call: &mut Call<'_, S>) {
     if call.word(2) != "cli" {
         call.refuse("'set timeout' only supports 'cli'.");
         return;
@@ -168,11 +168,11 @@ fn set_timeout<S: Served>(call: &mut Call<'_, S>) {
     }
 }
 
-fn show_cli_level<S: Served>(call: &mut Call<'_, S>) {
+fn show_cli_level<S: CommandTarget>(call: &mut Call<'_, S>) {
     call.inform(call.conversation.level.name());
 }
 
-fn show_version<S: Served>(call: &mut Call<'_, S>) {
+fn show_version<S: CommandTarget>(call: &mut Call<'_, S>) {
     let version = call.state.version().to_owned();
     call.inform(&version);
 }
@@ -190,12 +190,12 @@ const WAIT_HELP: &str = "Usage: wait {-h|<duration>} [condition [args...]]
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Returns the help of `wait`.
-fn wait_help<S: Served>(state: &S) -> String {
+fn wait_help<S: CommandTarget>(state: &S) -> String {
     let conditions = state.conditions().iter();
     WAIT_HELP.to_owned() + &conditions.map(|(form, doc)| format!("    - {form} : {doc}\n")).collect::<String>()
 }
 
-fn wait<'a, S: Served>(call: &'a mut Call<'_, S>) -> Pending<'a> {
+fn wait<'a, S: CommandTarget>(call: &'a mut Call<'_, S>) -> Pending<'a> {
     let time = match (call.word(1), call.word(2)) {
         ("-h", _) | (_, "-h") => Err(wait_help(call.state)),
         ("", _) => Err("Expects a duration in milliseconds.".to_owned()),
@@ -219,7 +219,7 @@ fn wait<'a, S: Served>(call: &'a mut Call<'_, S>) -> Pending<'a> {
     })
 }
 
-async fn wait_until<S: Served>(call: &mut Call<'_, S>, most: Duration) -> Result<(), Gone> {
+async fn wait_until<S: CommandTarget>(call: &mut Call<'_, S>, most: Duration) -> Result<(), Disconnected> {
     let deadline = rt::now() + most;
     loop {
         let left = deadline.saturating_since(rt::now());

@@ -3,7 +3,7 @@
 
 use config::spec::RuntimeLevel;
 
-use super::super::call::Hiding;
+use super::super::call::Anonymization;
 use super::super::{Call, Command, Run};
 use engine::host::AnonymousKey;
 use engine::worker::Worker;
@@ -31,7 +31,7 @@ fn set_global_key(call: &mut Call<'_, Worker>) {
 }
 
 fn set_off(call: &mut Call<'_, Worker>) {
-    call.conversation.anonymous = Hiding(None);
+    call.conversation.anonymous = Anonymization(None);
 }
 
 /// Without a key, uses the global key, or else a random one.
@@ -49,7 +49,7 @@ fn set_on(call: &mut Call<'_, Worker>) {
             }
         },
     };
-    call.conversation.anonymous = Hiding(Some(key));
+    call.conversation.anonymous = Anonymization(Some(key));
 }
 
 fn show_anon(call: &mut Call<'_, Worker>) {

@@ -12,8 +12,8 @@ use policy::program::Proxy;
 use super::super::command::Condition;
 use super::super::{Call, Command, Run};
 use super::servers::find_backend;
+use engine::free_slots::Vacancies;
 use engine::generation::Generation;
-use engine::vacancies::Vacancies;
 use engine::worker::{Process, Worker};
 
 pub(super) const TABLE: &[Command<Worker>] = &[
@@ -91,14 +91,14 @@ fn show_defaults(call: &mut Call<'_, Worker>) {
 }
 
 /// The arguments of `add backend`.
-struct Wanted<'a> {
+struct NewBackend<'a> {
     name: &'a str,
     defaults: &'a str,
     mode: Option<Mode>,
     guid: Option<&'a str>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> NewBackend<'a> {
     fn read(words: &'a [String]) -> Result<Self, String> {
         let word = |at: usize| words.get(at).map_or("", String::as_str);
         let name = word(0);
@@ -111,7 +111,7 @@ impl<'a> Wanted<'a> {
         if word(1) != "from" || word(2).is_empty() {
             return Err(USAGE.to_owned());
         }
-        let mut wanted = Wanted { name, defaults: word(2), mode: None, guid: None };
+        let mut wanted = NewBackend { name, defaults: word(2), mode: None, guid: None };
         for pair in words.get(3..).unwrap_or_default().chunks(2) {
             match pair {
                 [keyword, mode] if keyword == "mode" && wanted.mode.is_none() => {
@@ -147,14 +147,14 @@ impl<'a> Wanted<'a> {
 
 fn add(call: &mut Call<'_, Worker>) {
     let words = call.words.get(2..).unwrap_or_default();
-    let added = Wanted::read(words).and_then(|wanted| register((&call.state.process, call.generation), &wanted));
+    let added = NewBackend::read(words).and_then(|wanted| register(&call.state.process, call.generation, &wanted));
     match added {
         Ok(()) => call.inform("New backend registered."),
         Err(sentence) => call.refuse(&sentence),
     }
 }
 
-fn register((shared, generation): (&Process, &Generation), wanted: &Wanted<'_>) -> Result<(), String> {
+fn register(shared: &Process, generation: &Generation, wanted: &NewBackend<'_>) -> Result<(), String> {
     let mut written = generation.written();
     let written = written.as_mut().ok_or("Backends cannot be added to this process.")?;
     let place = written.defaults.iter().rposition(|section| section.name == wanted.defaults && !section.purged);
@@ -187,7 +187,7 @@ fn register((shared, generation): (&Process, &Generation), wanted: &Wanted<'_>) 
         written.proxies.reserve_exact(index / 8 + 1);
     }
     written.proxies.push(own);
-    let entered = enter((shared, generation), written, place);
+    let entered = enter(shared, generation, written, place);
     if entered.is_err() {
         written.proxies.truncate(generation.program.proxies.places());
     }
@@ -196,8 +196,8 @@ fn register((shared, generation): (&Process, &Generation), wanted: &Wanted<'_>) 
 
 /// Gives the backend the index of a removed one, or extends every table that has an entry per backend. The name is
 /// registered last.
-fn enter((shared, generation): (&Process, &Generation), written: &mut Spec, defaults: usize) -> Result<(), String> {
-    let (proxy, known) = compile::add_backend((written, &generation.program), defaults)?;
+fn enter(shared: &Process, generation: &Generation, written: &mut Spec, defaults: usize) -> Result<(), String> {
+    let (proxy, known) = compile::add_backend(written, &generation.program, defaults)?;
     let fits = |place: usize| {
         let old = generation.program.proxies.get(place).filter(|_| !generation.program.proxies.is_present(place));
         old.is_some_and(|old| compile::is_backend_predecessor(old, &proxy))
@@ -244,7 +244,7 @@ const IN_USE: &str = "Backend still has attached streams on it.";
 const REFERENCED: &str = "This proxy cannot be removed at runtime due to other configuration elements pointing to it.";
 
 /// Returns a backend that may be removed now.
-fn removable<'a>((shared, generation): (&Process, &'a Generation), name: &str) -> Result<&'a Proxy, Obstacle> {
+fn removable<'a>(shared: &Process, generation: &'a Generation, name: &str) -> Result<&'a Proxy, Obstacle> {
     let proxy = find_backend(&generation.program, name).map_err(Obstacle::Lasting)?;
     let state = &shared.live.proxies[proxy.index];
     let lasting = |sentence| Err(Obstacle::Lasting(sentence));
@@ -271,7 +271,7 @@ fn removable<'a>((shared, generation): (&Process, &'a Generation), name: &str) -
 
 fn delete(call: &mut Call<'_, Worker>) {
     let shared = &call.state.process;
-    let proxy = match removable((shared, call.generation), call.word(2)) {
+    let proxy = match removable(shared, call.generation, call.word(2)) {
         Ok(proxy) => proxy,
         Err(Obstacle::Lasting(sentence)) => return call.refuse(sentence),
         Err(Obstacle::Passing) => return call.refuse(IN_USE),
@@ -291,11 +291,11 @@ fn delete(call: &mut Call<'_, Worker>) {
 }
 
 /// Returns the state of `wait <delay> be-removable <backend>`.
-pub(super) fn wait((shared, generation): (&Process, &Generation), name: &str) -> Condition {
+pub(super) fn wait(shared: &Process, generation: &Generation, name: &str) -> Condition {
     if name.is_empty() {
         return Condition::Refused("Missing backend name.".to_owned());
     }
-    match removable((shared, generation), name) {
+    match removable(shared, generation, name) {
         Ok(_) => Condition::Met,
         Err(Obstacle::Lasting(sentence)) => Condition::Failed(sentence.to_owned()),
         Err(Obstacle::Passing) => Condition::Unmet(IN_USE.to_owned()),

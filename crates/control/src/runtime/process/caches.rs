@@ -2,7 +2,7 @@
 //! response.
 
 use config::spec::RuntimeLevel;
-use live::cache::Listed;
+use live::cache::CacheListing;
 use std::fmt::Write as _;
 
 use super::super::{Call, Command, Pending, Run};
@@ -67,8 +67,8 @@ fn show_cache<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     })
 }
 
-fn line(entry: &Listed) -> String {
-    let Listed { place, hash, variant, hints_alone, bytes, blocks, readers, left } = *entry;
+fn line(entry: &CacheListing) -> String {
+    let CacheListing { place, hash, variant, hints_alone, bytes, blocks, readers, left } = *entry;
     let kind = if hints_alone { "hints" } else { "full" };
     format!(
         "{place:#x} hash:{} vary:0x{variant:040x} type:{kind} size:{bytes} ({blocks} blocks), refcount:{readers}, expire:{left}\n",

@@ -92,7 +92,7 @@ fn date(time: base::WallTime) -> String {
 }
 
 /// Returns the name of a proxy as shown there; the proxy may have been removed.
-fn named(program: &Program, index: usize) -> String {
+fn proxy_name(program: &Program, index: usize) -> String {
     program
         .proxies
         .get(index)
@@ -105,11 +105,11 @@ fn head(program: &Program, capture: &Capture) -> String {
         let server = backend.zip(server).and_then(|(backend, server)| backend.servers.get(server));
         server.map_or_else(|| "<NONE> (#-1)".to_owned(), |server| format!("{} (#{})", server.name, server.id))
     };
-    let front = named(program, capture.frontend);
+    let front = proxy_name(program, capture.frontend);
     let (what, other) = match capture.server {
         None => (format!("frontend {front}: invalid request"), "backend <NONE> (#-1), server <NONE> (#-1)".to_owned()),
         Some((backend, own)) => (
-            format!("backend {}: invalid response", named(program, backend)),
+            format!("backend {}: invalid response", proxy_name(program, backend)),
             format!("frontend {front}, server {}", server(backend, own)),
         ),
     };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use config::spec::RuntimeLevel;
 use engine::certificate_parts::Part;
 use engine::certificates::Certificates;
-use engine::certificates::{Held, used};
+use engine::certificates::{CertificateState, used};
 use engine::worker::Worker;
 use expression::key::TokenCertificate;
 use policy::program::Program;
@@ -57,7 +57,7 @@ const PARTS: [(&str, Part); 4] =
 
 /// Returns the certificate and the part that a file name refers to: unless it is a known certificate, the name without
 /// the part's extension, or with `.crt` instead (`ssl-load-extra-del-ext`).
-fn part(held: &Held, program: &Program, name: &str) -> (String, Part) {
+fn part(held: &CertificateState, program: &Program, name: &str) -> (String, Part) {
     let (all, is_changed) =
         (used(program), |name: &str| held.change.as_ref().is_some_and(|change| *change.name == *name));
     let tokens = program.keys.tokens();
@@ -132,7 +132,7 @@ fn to_pem(keyless: &TokenCertificate) -> String {
 }
 
 /// Commits a certificate without a key: it is for tokens alone.
-fn commit_keyless(held: &mut Held, program: &Program, draft: &Draft) -> Option<String> {
+fn commit_keyless(held: &mut CertificateState, program: &Program, draft: &Draft) -> Option<String> {
     let (tokens, name) = (program.keys.tokens(), draft.name.as_bytes());
     if !tokens.allows(name) || used(program).contains_key(&*draft.name) {
         return None;
@@ -201,7 +201,7 @@ fn commit(call: &mut Call<'_, Worker>) {
 }
 
 /// Puts a certificate in its place; one that had no key before is kept from now on.
-fn put(held: &mut Held, program: &Program, certificate: &Arc<Certificate>) -> Result<usize, String> {
+fn put(held: &mut CertificateState, program: &Program, certificate: &Arc<Certificate>) -> Result<usize, String> {
     let name = &*certificate.name;
     if !held.kept.contains_key(name) && program.keys.tokens().known(name.as_bytes()).is_some() {
         held.kept.insert(name.to_owned(), None);
@@ -284,9 +284,9 @@ pub(super) fn token_keys(certificate: &Certificate) -> Option<TokenCertificate> 
 fn of_tokens(call: &mut Call<'_, Worker>, expected: &str) -> Option<(String, Option<TokenCertificate>)> {
     let name = file(call, expected)?;
     let found = match find(call, &name).filter(|_| !name.starts_with('*')) {
-        Some(Found::Here(certificate, _)) => token_keys(&certificate).map(Some),
-        Some(Found::Keyless(keys)) => Some(Some(keys)),
-        Some(Found::Empty) => Some(None),
+        Some(CertificateLookup::Here(certificate, _)) => token_keys(&certificate).map(Some),
+        Some(CertificateLookup::Keyless(keys)) => Some(Some(keys)),
+        Some(CertificateLookup::Empty) => Some(None),
         None => None,
     };
     if found.is_none() {
@@ -317,24 +317,24 @@ fn show_tokens(call: &mut Call<'_, Worker>) {
 }
 
 /// The certificate of a name, and its usage.
-enum Found {
+enum CertificateLookup {
     Empty,
     /// Without a key: it verifies tokens.
     Keyless(TokenCertificate),
     Here(Arc<Certificate>, &'static str),
 }
 
-fn find(call: &Call<'_, Worker>, name: &str) -> Option<Found> {
+fn find(call: &Call<'_, Worker>, name: &str) -> Option<CertificateLookup> {
     if let Some(certificate) = used(&call.generation.program).remove(name) {
-        return Some(Found::Here(certificate, "Used"));
+        return Some(CertificateLookup::Here(certificate, "Used"));
     }
     let held = call.state.process.service::<Certificates>().lock();
     let kept = held.kept.get(name);
     if let Some(Some(certificate)) = kept {
-        return Some(Found::Here(Arc::clone(certificate), "Unused"));
+        return Some(CertificateLookup::Here(Arc::clone(certificate), "Unused"));
     }
     let keyless = call.generation.program.keys.tokens().known(name.as_bytes());
-    keyless.map(Found::Keyless).or_else(|| kept.map(|_| Found::Empty))
+    keyless.map(CertificateLookup::Keyless).or_else(|| kept.map(|_| CertificateLookup::Empty))
 }
 
 /// Returns the OCSP response for a name with that extension. `None`: unknown certificate.
@@ -347,8 +347,8 @@ fn answer(call: &Call<'_, Worker>, name: &str) -> Option<Option<Vec<u8>>> {
         return Some(change.answer().map(<[u8]>::to_vec));
     }
     match find(call, name)? {
-        Found::Empty | Found::Keyless(_) => Some(None),
-        Found::Here(certificate, _) => Some(certificate.ocsp().map(|answer| answer.der.clone())),
+        CertificateLookup::Empty | CertificateLookup::Keyless(_) => Some(None),
+        CertificateLookup::Here(certificate, _) => Some(certificate.ocsp().map(|answer| answer.der.clone())),
     }
 }
 
@@ -387,45 +387,45 @@ fn details(call: &Call<'_, Worker>, name: &str) -> Option<String> {
     if let Some(changed) = name.strip_prefix('*') {
         let held = call.state.process.service::<Certificates>().lock();
         let draft = held.change.as_ref().filter(|change| *change.name == *changed)?;
-        let shown = Shown {
+        let shown = CertificateDetails {
             der: draft.der(),
             chain: draft.chain().collect(),
             files: Some(&draft.files),
             usage: draft.usage,
             id: draft.answer().and_then(|der| Answer::parse(der).ok()).map(|answer| answer.id),
         };
-        return Some(lines(name, &shown, ("Uncommitted", false)));
+        return Some(lines(name, &shown, "Uncommitted", false));
     }
     let is_for_tokens = call.generation.program.keys.tokens().allows(name.as_bytes());
     match find(call, name)? {
-        Found::Empty => Some(lines(name, &Shown::default(), ("Empty", is_for_tokens))),
-        Found::Keyless(keys) => {
+        CertificateLookup::Empty => Some(lines(name, &CertificateDetails::default(), "Empty", is_for_tokens)),
+        CertificateLookup::Keyless(keys) => {
             let files = Files { certificate: keys.file.as_deref().map(str::to_owned), ..Files::default() };
             let der = keys.chain.first().map_or(&[][..], Vec::as_slice);
             let chain = keys.chain.iter().skip(1).map(Vec::as_slice).collect();
-            let shown = Shown { der, chain, files: Some(&files), ..Shown::default() };
-            Some(lines(name, &shown, ("Unused", is_for_tokens)))
+            let shown = CertificateDetails { der, chain, files: Some(&files), ..CertificateDetails::default() };
+            Some(lines(name, &shown, "Unused", is_for_tokens))
         }
-        Found::Here(certificate, status) => {
+        CertificateLookup::Here(certificate, status) => {
             let program = &call.generation.program;
             let is_updated = certificate.usage.ocsp_update.unwrap_or(program.ocsp.is_usual);
             let is_asked = status == "Used" && is_updated && certificate.responder().is_some();
             let id = certificate.ocsp_id().filter(|_| is_asked || certificate.ocsp().is_some());
-            let shown = Shown {
+            let shown = CertificateDetails {
                 der: certificate.der(),
                 chain: certificate.chain().collect(),
                 files: Some(&certificate.files),
                 usage: certificate.usage,
                 id,
             };
-            Some(lines(name, &shown, (status, is_for_tokens)))
+            Some(lines(name, &shown, status, is_for_tokens))
         }
     }
 }
 
 /// The properties of a certificate to show.
 #[derive(Default)]
-struct Shown<'a> {
+struct CertificateDetails<'a> {
     /// DER encoding; empty: missing.
     der: &'a [u8],
     chain: Vec<&'a [u8]>,
@@ -436,7 +436,7 @@ struct Shown<'a> {
 }
 
 /// Returns the lines about a certificate.
-fn lines(name: &str, shown: &Shown<'_>, (status, for_tokens): (&str, bool)) -> String {
+fn lines(name: &str, shown: &CertificateDetails<'_>, status: &str, for_tokens: bool) -> String {
     let mut text = format!("Filename: {name}\n");
     if let Some(files) = shown.files {
         let named = [
@@ -483,8 +483,8 @@ fn lines(name: &str, shown: &Shown<'_>, (status, for_tokens): (&str, bool)) -> S
 fn dump(call: &mut Call<'_, Worker>) {
     let name = call.word(3).to_owned();
     match find(call, &name) {
-        Some(Found::Here(certificate, _)) => call.answer.push(certificate.to_pem()),
-        Some(Found::Keyless(keys)) => call.answer.push(to_pem(&keys)),
+        Some(CertificateLookup::Here(certificate, _)) => call.answer.push(certificate.to_pem()),
+        Some(CertificateLookup::Keyless(keys)) => call.answer.push(to_pem(&keys)),
         _ => call.refuse(NOT_FOUND),
     }
 }

@@ -18,17 +18,17 @@ pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
 .at(RuntimeLevel::Operator)];
 
 /// A counter: type, code location, condition and value.
-type Row = (&'static str, &'static str, &'static str, fn(&Found<'_>) -> u64);
+type Row = (&'static str, &'static str, &'static str, fn(&CounterSources<'_>) -> u64);
 
 /// The sources of the counters.
-struct Found<'a> {
+struct CounterSources<'a> {
     process: &'a Process,
     proxies: &'a [usize],
     /// By worker: tasks that panicked, and waits for memory.
     here: &'a [(u64, u64)],
 }
 
-impl Found<'_> {
+impl CounterSources<'_> {
     fn objects(&self, of: impl Fn(&ObjectCounters) -> u64) -> u64 {
         let workers = self.process.counters.workers.iter();
         workers.flat_map(|worker| self.proxies.iter().map(|index| of(&worker.proxies[*index].front))).sum()
@@ -107,7 +107,7 @@ fn counters<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
         })
         .await;
         let proxies: Vec<usize> = call.generation.program.proxies.iter().map(|proxy| proxy.index).collect();
-        let found = Found { process: &call.state.process, proxies: &proxies, here: &here };
+        let found = CounterSources { process: &call.state.process, proxies: &proxies, here: &here };
         let wanted = |row: &Row| wish.kinds.is_empty() || wish.kinds.iter().any(|kind| kind == row.0);
         // As in HAProxy, an empty list has no header.
         let mut head = "Count     Type Location function(): \"condition\" [comment]\n";

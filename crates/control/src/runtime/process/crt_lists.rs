@@ -72,7 +72,7 @@ fn add(call: &mut Call<'_, Worker>) {
             call.refuse("Can't edit the crt-list: lines cannot be added to this process.");
             return;
         };
-        add_to_list((spec, &call.generation.program), (&list, serial), text.trim_matches('\n'), known)
+        add_to_list(spec, &call.generation.program, &list, serial, text.trim_matches('\n'), known)
     };
     let head = |certificate: &str, places: usize| {
         format!("Inserting certificate '{certificate}' in crt-list '{}'{}\n", list.name, ".".repeat(places))
@@ -103,7 +103,7 @@ fn add(call: &mut Call<'_, Worker>) {
 
 /// Adds a line to every listener that uses the list; if one rejects it, to none.
 fn insert(list: &CrtList, number: usize, line: &AddedLine) -> Result<(), String> {
-    let serial = list.lock().push((number, &line.certificate), &line.options, &line.names);
+    let serial = list.lock().push(number, &line.certificate, &line.options, &line.names);
     for (server, entry) in &line.entries {
         if let Err(why) = server.add(vec![entry.clone()]) {
             line.entries.iter().for_each(|(server, _)| server.remove(&list.line(serial)));
@@ -144,7 +144,7 @@ fn remove(call: &Call<'_, Worker>, name: &str, written: &str) -> Result<String, 
         Some(None) => return Err(format!("certificate '{certificate}' is empty!")),
         Some(Some(_)) => {}
     }
-    let line = choose(&list.lock().lines, (certificate, &list.name), number)?;
+    let line = choose(&list.lock().lines, certificate, &list.name, number)?;
     let of_line = list.line(line.serial);
     let is_default = |user: &&TlsListener| !user.server.is_strict() && user.server.has_default_of(&of_line);
     let defaults: String =
@@ -160,7 +160,7 @@ fn remove(call: &Call<'_, Worker>, name: &str, written: &str) -> Result<String, 
 }
 
 /// Selects the line of a certificate, by its number if there are several.
-fn choose(lines: &[CrtLine], (certificate, list): (&str, &str), number: Option<usize>) -> Result<CrtLine, String> {
+fn choose(lines: &[CrtLine], certificate: &str, list: &str, number: Option<usize>) -> Result<CrtLine, String> {
     let found: Vec<_> = lines.iter().filter(|line| *line.certificate == *certificate).collect();
     let numbers = || found.iter().map(|line| line.number.to_string()).collect::<Vec<_>>().join(", ");
     match (number, found.as_slice()) {
@@ -223,7 +223,7 @@ fn providers(call: &mut Call<'_, Worker>) {
 
 /// The arguments of `show ssl sni`.
 #[derive(Default)]
-struct Wanted {
+struct SniQuery {
     frontend: Option<String>,
     /// Only expired certificates.
     expired: bool,
@@ -231,7 +231,7 @@ struct Wanted {
     offset: i64,
 }
 
-impl Wanted {
+impl SniQuery {
     fn read(words: &[String], is_frontend: impl Fn(&str) -> bool) -> Result<Self, String> {
         let mut wanted = Self::default();
         let mut words = words.iter();
@@ -267,7 +267,7 @@ fn offset(text: &str) -> Result<i64, String> {
 fn names(call: &mut Call<'_, Worker>) {
     let program = &call.generation.program;
     let is_frontend = |name: &str| program.proxies.iter().any(|proxy| proxy.frontend.is_some() && *proxy.name == *name);
-    let wanted = match Wanted::read(call.words.get(3..).unwrap_or_default(), is_frontend) {
+    let wanted = match SniQuery::read(call.words.get(3..).unwrap_or_default(), is_frontend) {
         Ok(wanted) => wanted,
         Err(why) => {
             call.refuse(&why);
@@ -287,13 +287,14 @@ fn names(call: &mut Call<'_, Worker>) {
             if wanted.expired && end >= now {
                 continue;
             }
-            text.push_str(&sni_line((owner, &listener.place), &name, entry, (begin, end)));
+            text.push_str(&sni_line(listener, &name, entry, begin, end));
         }
     }
     call.answer.push(text);
 }
 
-fn sni_line((owner, place): (&str, &str), name: &str, entry: &Entry, (begin, end): (i64, i64)) -> String {
+fn sni_line(listener: &TlsListener, name: &str, entry: &Entry, begin: i64, end: i64) -> String {
+    let ((_, owner), place) = (&listener.owner, &listener.place);
     let negative = match name.starts_with('*') && !entry.row.excluded.is_empty() {
         // HAProxy lists them in reverse order.
         true => entry.row.excluded.iter().rev().map(|name| format!("!{name} ")).collect(),

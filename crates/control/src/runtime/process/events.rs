@@ -3,7 +3,7 @@
 
 use config::spec::RuntimeLevel;
 
-use super::super::{Call, Command, Gone, Run};
+use super::super::{Call, Command, Disconnected, Run};
 use engine::worker::Worker;
 
 #[rustfmt::skip]
@@ -16,7 +16,7 @@ const PIECE: usize = 16 * 1024;
 
 /// The arguments after the ring's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Wanted {
+struct EventsOptions {
     /// `-w`: continue with new lines.
     waits: bool,
     /// `-n`: skip existing lines.
@@ -25,7 +25,7 @@ struct Wanted {
     nul: bool,
 }
 
-impl Wanted {
+impl EventsOptions {
     /// Parses the arguments. `None`: invalid.
     fn parse(words: &[String]) -> Option<Self> {
         let mut wanted = Self::default();
@@ -43,7 +43,7 @@ impl Wanted {
     }
 }
 
-async fn show(call: &mut Call<'_, Worker>) -> Result<(), Gone> {
+async fn show(call: &mut Call<'_, Worker>) -> Result<(), Disconnected> {
     let targets = &call.state.process.log_targets;
     let name = call.word(2).to_owned();
     if name.is_empty() {
@@ -70,7 +70,7 @@ async fn show(call: &mut Call<'_, Worker>) -> Result<(), Gone> {
         call.refuse("No such event sink");
         return Ok(());
     };
-    let Some(wanted) = Wanted::parse(call.words.get(3..).unwrap_or_default()) else {
+    let Some(wanted) = EventsOptions::parse(call.words.get(3..).unwrap_or_default()) else {
         call.refuse("unknown option");
         return Ok(());
     };
@@ -90,15 +90,15 @@ async fn show(call: &mut Call<'_, Worker>) -> Result<(), Gone> {
 
 #[cfg(test)]
 mod tests {
-    use super::Wanted;
+    use super::EventsOptions;
 
     #[test]
     fn options_stand_together_or_apart() {
-        let all = Wanted { waits: true, only_new: true, nul: true };
+        let all = EventsOptions { waits: true, only_new: true, nul: true };
         let rows = [
-            ("", Some(Wanted::default())),
-            ("-w", Some(Wanted { waits: true, ..Wanted::default() })),
-            ("-n -0", Some(Wanted { waits: false, ..all })),
+            ("", Some(EventsOptions::default())),
+            ("-w", Some(EventsOptions { waits: true, ..EventsOptions::default() })),
+            ("-n -0", Some(EventsOptions { waits: false, ..all })),
             ("-wn0", Some(all)),
             ("-nw -0", Some(all)),
             ("-x", None),
@@ -107,7 +107,7 @@ mod tests {
         ];
         for (text, expected) in rows {
             let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
-            assert_eq!(Wanted::parse(&words), expected, "{text}");
+            assert_eq!(EventsOptions::parse(&words), expected, "{text}");
         }
     }
 }

@@ -44,7 +44,7 @@ fn named<'a>(call: &mut Call<'a, Worker>) -> Option<(&'a Proxy, Opening)> {
 }
 
 /// Logs a change of a frontend.
-fn tell(worker: &Worker, proxy: &Proxy, what: &str) {
+fn log_change(worker: &Worker, proxy: &Proxy, what: &str) {
     let kind = if proxy.kind == ProxyKind::Listen { "proxy" } else { "frontend" };
     worker.announce(proxy.index, LogLevel::Warning, &format!("{what} {kind} {}.", proxy.name));
 }
@@ -57,7 +57,7 @@ fn disable(call: &mut Call<'_, Worker>) {
         Opening::Open if frontends::pause(&call.state.process, proxy.index).is_err() => {
             call.refuse("Failed to pause frontend, check logs for precise cause.");
         }
-        Opening::Open => tell(call.state, proxy, "Paused"),
+        Opening::Open => log_change(call.state, proxy, "Paused"),
     }
 }
 
@@ -69,7 +69,7 @@ fn enable(call: &mut Call<'_, Worker>) {
         Opening::Paused if frontends::resume(&call.state.process, proxy.index).is_err() => {
             call.refuse("Failed to resume frontend, check logs for precise cause (port conflict?).");
         }
-        Opening::Paused => tell(call.state, proxy, "Resumed"),
+        Opening::Paused => log_change(call.state, proxy, "Resumed"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rt::net::{ListeningSocket, MOST_DESCRIPTORS};
 
-use super::super::{Answer, Call, Command, Gone, Pending, Run};
+use super::super::{Answer, Call, Command, Disconnected, Pending, Run};
 use engine::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] =
@@ -24,7 +24,7 @@ fn hand_over<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 
 /// Sends every listening socket: the number of sockets, then groups of them. A group is one message with a record for
 /// each socket and the descriptors as ancillary data, and is acknowledged by four bytes.
-async fn send(worker: &Worker, answer: &mut Answer) -> Result<(), Gone> {
+async fn send(worker: &Worker, answer: &mut Answer) -> Result<(), Disconnected> {
     let sockets: Vec<Arc<ListeningSocket>> = match worker.process.sockets() {
         Some(sockets) => sockets.open().into_iter().map(|(_, socket)| socket).collect(),
         None => Vec::new(),
@@ -35,7 +35,7 @@ async fn send(worker: &Worker, answer: &mut Answer) -> Result<(), Gone> {
         let mut records = Vec::new();
         let mut descriptors = Vec::with_capacity(group.len());
         for socket in group {
-            let Some(descriptor) = socket.as_descriptor() else { return Err(Gone) };
+            let Some(descriptor) = socket.as_descriptor() else { return Err(Disconnected) };
             socket.set_shared();
             descriptors.push(descriptor);
             record(socket, &mut records);
@@ -58,13 +58,13 @@ fn record(socket: &ListeningSocket, records: &mut Vec<u8>) {
     records.extend_from_slice(&0_i32.to_ne_bytes());
 }
 
-async fn acknowledged(answer: &mut Answer) -> Result<(), Gone> {
+async fn acknowledged(answer: &mut Answer) -> Result<(), Disconnected> {
     let mut left = size_of::<i32>();
     let mut buffer = rt::buffer();
     while left > 0 {
         buffer.clear();
         match answer.read(&mut buffer).await? {
-            0 => return Err(Gone),
+            0 => return Err(Disconnected),
             count => left = left.saturating_sub(count),
         }
     }

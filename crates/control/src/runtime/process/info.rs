@@ -30,7 +30,7 @@ fn print(call: &mut Call<'_, Worker>, here: &[(u64, u64)]) {
         (_, true) => Form::Typed,
         _ => Form::Plain,
     };
-    let info = ProcessInfo::gather((call.state, &call.generation.program), here, fractions);
+    let info = ProcessInfo::gather(call.state, &call.generation.program, here, fractions);
     let rows = ROWS.iter().enumerate().map(|(at, row)| (at, row, (row.value)(&info)));
     let mut first = true;
     for (at, row, value) in rows.filter(|(_, _, value)| *value != Value::None) {
@@ -59,7 +59,7 @@ pub fn information() -> Vec<(String, String)> {
     let Some(worker) = rt::local::<Worker>() else { return Vec::new() };
     let here = [look(&worker)];
     let generation = worker.generation();
-    let info = ProcessInfo::gather((&worker, &generation.program), &here, false);
+    let info = ProcessInfo::gather(&worker, &generation.program, &here, false);
     let rows = ROWS.iter().map(|row| (row.field.name, (row.value)(&info)));
     rows.filter(|(_, value)| *value != Value::None).map(|(name, value)| (name.to_owned(), value.to_string())).collect()
 }

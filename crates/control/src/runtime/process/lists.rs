@@ -3,14 +3,14 @@
 
 use config::spec::RuntimeLevel;
 use config::text::{from_bytes, to_bytes};
-use expression::pattern::{Change, ChangeError, ListState, Which};
+use expression::pattern::{Change, ChangeError, EntrySelector, ListState};
 use expression::pattern::{Content, List, ListName, Lookup};
 use expression::sample::{Context, Value};
 
 use super::super::call::Severity;
 use super::super::{Call, Command, Pending, Run};
 use engine::generation::Generation;
-use engine::service::bare;
+use engine::service::streamless_context;
 use engine::worker::Worker;
 
 /// Entries visited per lock.
@@ -58,12 +58,12 @@ impl Kind {
 
 /// A list named by a command.
 #[derive(Clone, Copy)]
-struct Named<'a> {
+struct ListReference<'a> {
     list: &'a List,
     state: &'a ListState,
 }
 
-fn find<'a>(generation: &'a Generation, name: &str) -> Option<Named<'a>> {
+fn find<'a>(generation: &'a Generation, name: &str) -> Option<ListReference<'a>> {
     let lists = &generation.program.lists;
     let at = match name.strip_prefix('#') {
         Some(id) => {
@@ -72,16 +72,16 @@ fn find<'a>(generation: &'a Generation, name: &str) -> Option<Named<'a>> {
         }
         None => lists.find(ListName::parse(name).reference())?,
     };
-    Some(Named { list: lists.all.get(at)?, state: generation.lists.get(at)? })
+    Some(ListReference { list: lists.all.get(at)?, state: generation.lists.get(at)? })
 }
 
 /// Returns the list if it is of that type; otherwise answers with an error.
-fn named<'a>(call: &mut Call<'a, Worker>, at: usize, kind: Kind) -> Option<Named<'a>> {
+fn named<'a>(call: &mut Call<'a, Worker>, at: usize, kind: Kind) -> Option<ListReference<'a>> {
     known(call, at, kind, |list| kind.has(list))
 }
 
 /// Returns a list of any type. Adding and looking up entries works on both, as in HAProxy.
-fn any_named<'a>(call: &mut Call<'a, Worker>, at: usize, kind: Kind) -> Option<Named<'a>> {
+fn any_named<'a>(call: &mut Call<'a, Worker>, at: usize, kind: Kind) -> Option<ListReference<'a>> {
     known(call, at, kind, |_| true)
 }
 
@@ -90,7 +90,7 @@ fn known<'a>(
     at: usize,
     kind: Kind,
     fits: impl FnOnce(&List) -> bool,
-) -> Option<Named<'a>> {
+) -> Option<ListReference<'a>> {
     let found = find(call.generation, call.word(at)).filter(|named| fits(named.list));
     if found.is_none() {
         call.refuse(&format!("Unknown {} identifier. Please use #<id> or <file>.\n", kind.name));
@@ -107,10 +107,10 @@ fn version(call: &Call<'_, Worker>) -> (Option<u32>, usize) {
 }
 
 /// Parses a selection: entries by key, or one entry by `#` and its reference in hexadecimal digits.
-fn which(text: &[u8]) -> Which<'_> {
+fn which(text: &[u8]) -> EntrySelector<'_> {
     let digits = text.strip_prefix(b"#").and_then(|digits| std::str::from_utf8(digits).ok());
     let reference = digits.and_then(|digits| u64::from_str_radix(digits.strip_prefix("0x").unwrap_or(digits), 16).ok());
-    reference.map_or(Which::Key(text), Which::Reference)
+    reference.map_or(EntrySelector::Key(text), EntrySelector::Reference)
 }
 
 /// Returns HAProxy's message for a rejected change.
@@ -131,7 +131,7 @@ fn show<'a>(call: &'a mut Call<'_, Worker>, kind: Kind) -> Pending<'a> {
         if call.word(2 + shift).is_empty() && shift == 0 {
             return show_lists(call, kind).await;
         }
-        let Some(Named { list, state }) = named(call, 2 + shift, kind) else { return Ok(()) };
+        let Some(ListReference { list, state }) = named(call, 2 + shift, kind) else { return Ok(()) };
         let mut last = 0;
         loop {
             let page = state.read(|change| change.page(version, last, PAGE));
@@ -151,7 +151,7 @@ fn show<'a>(call: &'a mut Call<'_, Worker>, kind: Kind) -> Pending<'a> {
     })
 }
 
-async fn show_lists(call: &mut Call<'_, Worker>, kind: Kind) -> Result<(), super::super::Gone> {
+async fn show_lists(call: &mut Call<'_, Worker>, kind: Kind) -> Result<(), super::super::Disconnected> {
     call.answer.push("# id (file) description\n");
     let mut lists: Vec<(usize, &List)> =
         call.generation.program.lists.all.iter().enumerate().filter(|(_, list)| kind.has(list)).collect();
@@ -171,9 +171,10 @@ async fn show_lists(call: &mut Call<'_, Worker>, kind: Kind) -> Result<(), super
     Ok(())
 }
 
-fn lend<T>((worker, generation): (&Worker, &Generation), with: impl FnOnce(&Context<'_>) -> T) -> T {
+fn lend<T>(worker: &Worker, generation: &Generation, with: impl FnOnce(&Context<'_>) -> T) -> T {
     let shared = &worker.process;
-    worker.with_arena(|arena| bare::lend((&generation.program, &generation.lists), &shared.live, arena, with))
+    worker
+        .with_arena(|arena| streamless_context::lend(&generation.program, &generation.lists, &shared.live, arena, with))
 }
 
 fn get(call: &mut Call<'_, Worker>, kind: Kind) {
@@ -181,12 +182,12 @@ fn get(call: &mut Call<'_, Worker>, kind: Kind) {
         call.refuse(&format!("Missing {} identifier and/or key.\n", kind.name));
         return;
     }
-    let Some(Named { list, state }) = any_named(call, 2, kind) else { return };
+    let Some(ListReference { list, state }) = any_named(call, 2, kind) else { return };
     let text = to_bytes(call.word(3)).into_owned();
     let mut out = Vec::new();
     for (view, base) in list.views.iter().enumerate() {
         let lookup = Lookup::new(0, view, base.clone(), list.entries.clone());
-        lend((call.state, call.generation), |context| get_in(context, &lookup, state, &text, kind, &mut out));
+        lend(call.state, call.generation, |context| get_in(context, &lookup, state, &text, kind, &mut out));
     }
     call.answer.push(out);
 }
@@ -244,7 +245,7 @@ fn add(call: &mut Call<'_, Worker>, kind: Kind) {
         return;
     }
     let (key, value) = (to_bytes(key).into_owned(), to_bytes(value).into_owned());
-    let Some(Named { list, state }) = any_named(call, 2 + shift, kind) else { return };
+    let Some(ListReference { list, state }) = any_named(call, 2 + shift, kind) else { return };
     if !kind.map && list.is_map {
         call.refuse(
             "This ACL is shared with a map containing samples. You must use the command 'add map' to add values.\n",
@@ -282,12 +283,14 @@ fn set(call: &mut Call<'_, Worker>) {
         call.refuse("'set map' expects three parameters: map identifier, key and value.\n");
         return;
     }
-    let Some(Named { state, .. }) = named(call, 2, MAP) else { return };
+    let Some(ListReference { state, .. }) = named(call, 2, MAP) else { return };
     let (key, value) = (to_bytes(call.word(3)).into_owned(), to_bytes(call.word(4)).into_owned());
     let which = which(&key);
     match state.write(|change, _| change.set(which, &value)) {
         Ok(()) => {}
-        Err(ChangeError::Missing) if matches!(which, Which::Reference(_)) => call.refuse("key or pattern not found.\n"),
+        Err(ChangeError::Missing) if matches!(which, EntrySelector::Reference(_)) => {
+            call.refuse("key or pattern not found.\n")
+        }
         Err(why) => call.refuse(&sentence(why, MAP)),
     }
 }
@@ -297,7 +300,7 @@ fn del(call: &mut Call<'_, Worker>, kind: Kind) {
         call.refuse(&format!("This command expects two parameters: {} identifier and key.\n", kind.name));
         return;
     }
-    let Some(Named { state, .. }) = named(call, 2, kind) else { return };
+    let Some(ListReference { state, .. }) = named(call, 2, kind) else { return };
     let key = to_bytes(call.word(3)).into_owned();
     if !state.write(|change, fallen| change.remove(which(&key), fallen)) {
         call.refuse("Key not found.\n");
@@ -310,13 +313,13 @@ fn clear(call: &mut Call<'_, Worker>, kind: Kind) {
         call.refuse(&format!("Missing {} identifier.\n", kind.name));
         return;
     }
-    if let Some(Named { state, .. }) = named(call, 2 + shift, kind) {
+    if let Some(ListReference { state, .. }) = named(call, 2 + shift, kind) {
         state.write(|change, fallen| change.clear(version, fallen));
     }
 }
 
 fn prepare(call: &mut Call<'_, Worker>, kind: Kind) {
-    if let Some(Named { state, .. }) = named(call, 2, kind) {
+    if let Some(ListReference { state, .. }) = named(call, 2, kind) {
         let version = state.write(|change, _| change.prepare());
         call.say(Severity::Info, &format!("New version created: {version}\n"));
     }
@@ -331,7 +334,7 @@ fn commit(call: &mut Call<'_, Worker>, kind: Kind) {
         call.refuse(&format!("Missing {} identifier.\n", kind.name));
         return;
     }
-    let Some(Named { state, .. }) = named(call, 2 + shift, kind) else { return };
+    let Some(ListReference { state, .. }) = named(call, 2 + shift, kind) else { return };
     if !state.write(|change, fallen| change.commit(version, fallen)) {
         call.refuse("Version number out of range.\n");
     }

@@ -39,7 +39,7 @@ mod traces;
 mod trust;
 mod variables;
 
-use conn::handshake::{self, Entrance};
+use conn::handshake::{self, LowerLayers};
 use conn::service::ByteService;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -52,11 +52,11 @@ use rt::net::{ListeningSocket, OwnedSocket};
 pub use info::information;
 pub(crate) use rules::{RuleRow, gather as gather_rule_costs, rows as rule_rows};
 pub(crate) use sessions::id_of as session_id;
-pub(crate) use tables::{column, shown as shown_datum, write_key};
+pub(crate) use tables::{column, scaled_value as shown_datum, write_key};
 
 use super::call::Conversation;
-use super::command::{Command, CommandSet, Condition, Mode, Served};
-use super::listener::{Crowd, accept};
+use super::command::{Command, CommandSet, CommandTarget, Condition, Mode};
+use super::listener::{OpenConnections, accept};
 use engine::generation::WorkerGeneration;
 use engine::handshake::entrance;
 use engine::service::activity::count;
@@ -128,7 +128,7 @@ pub fn reference() -> String {
     text
 }
 
-impl Served for Worker {
+impl CommandTarget for Worker {
     type Generation = Rc<WorkerGeneration>;
 
     fn generation(&self) -> Rc<WorkerGeneration> {
@@ -178,8 +178,8 @@ impl Served for Worker {
 
     fn condition(&self, name: &str, argument: &str) -> Option<Condition> {
         match name {
-            "srv-removable" => Some(servers::removed::wait((&self.process, &Worker::generation(self)), argument)),
-            "be-removable" => Some(backends::wait((&self.process, &Worker::generation(self)), argument)),
+            "srv-removable" => Some(servers::removed::wait(&self.process, &Worker::generation(self), argument)),
+            "be-removable" => Some(backends::wait(&self.process, &Worker::generation(self), argument)),
             _ => None,
         }
     }
@@ -200,16 +200,16 @@ pub fn start(sockets: Vec<Opened>) {
     worker.process.host.started();
     let generation = worker.generation();
     let runtime = &generation.program.runtime;
-    let crowd = Crowd::new(runtime.maxconn);
+    let crowd = OpenConnections::new(runtime.maxconn);
     for opened in sockets {
         let Some(configured) = runtime.sockets.get(opened.index) else { continue };
         let set = CommandSet { state: Rc::clone(worker), tables: TABLES };
         let first = conversation(configured, runtime.timeout);
-        let entrance = (opened.socket, entrance(&configured.bind));
+        let (socket, entrance) = (opened.socket, entrance(&configured.bind));
         let (crowd, worker) = (Rc::clone(&crowd), Rc::clone(worker));
         rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
             worker.watch_stop().await;
-            accept(set, entrance, first, crowd, || worker.process.is_stopping()).await;
+            accept(set, socket, entrance, first, crowd, || worker.process.is_stopping()).await;
         });
     }
 }
@@ -229,7 +229,7 @@ pub fn serve(connection: OwnedSocket) {
     let first = Conversation { expose_listeners: true, ..Conversation::begin(RuntimeLevel::Admin, runtime.timeout) };
     let set = CommandSet { state: worker, tables: TABLES };
     rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
-        if let Some(accepted) = handshake::accept(connection, Entrance::default(), None).await {
+        if let Some(accepted) = handshake::accept(connection, LowerLayers::default(), None).await {
             super::serve(set, accepted, first).await;
         }
     });

@@ -10,7 +10,7 @@ use base::moment::WallTime;
 use base64ct::{Base64, Encoding as _};
 use config::spec::RuntimeLevel;
 use engine::certificates::used;
-use engine::ocsp::{kept, put, update};
+use engine::ocsp::{put, update, updated_responses};
 use engine::worker::Worker;
 use policy::program::Program;
 use tls::certificate::Certificate;
@@ -32,8 +32,8 @@ fn hex(bytes: &[u8], upper: bool) -> String {
 }
 
 /// Returns the certificates that have a response or automatic updates, by OCSP certificate id.
-fn named(program: &Program) -> BTreeMap<CertId, Arc<Certificate>> {
-    let mut all = kept(program);
+fn certificates_by_id(program: &Program) -> BTreeMap<CertId, Arc<Certificate>> {
+    let mut all = updated_responses(program);
     for certificate in used(program).into_values().filter(|certificate| certificate.ocsp().is_some()) {
         if let Some(id) = certificate.ocsp_id() {
             all.entry(id).or_insert(certificate);
@@ -68,7 +68,7 @@ fn set(call: &mut Call<'_, Worker>) {
 }
 
 fn show(call: &mut Call<'_, Worker>) {
-    let all = named(&call.generation.program);
+    let all = certificates_by_id(&call.generation.program);
     let (first, second) = (call.word(3).to_owned(), call.word(4).to_owned());
     if first.is_empty() {
         let mut text = "# Certificate IDs\n".to_owned();
@@ -124,7 +124,7 @@ fn show_updates(call: &mut Call<'_, Worker>) {
     let mut text = "OCSP Certid | Path | Next Update | Last Update | Successes | Failures | Last Update Status | Last \
                     Update Status (str)\n"
         .to_owned();
-    let kept = kept(&call.generation.program);
+    let kept = updated_responses(&call.generation.program);
     for (id, record) in call.state.process.upkeep.ocsp.records().into_iter().filter(|(id, _)| kept.contains_key(id)) {
         let _ = writeln!(
             text,

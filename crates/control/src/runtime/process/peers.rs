@@ -34,7 +34,7 @@ fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
             if !std::mem::take(&mut is_first) {
                 call.answer.push("\n");
             }
-            let told = tell(section, &status, with_names, (rt::now(), rt::wall()));
+            let told = describe_section(section, &status, with_names, rt::now(), rt::wall());
             call.answer.push(&told);
             call.answer.relieve().await?;
         }
@@ -47,7 +47,7 @@ fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 
 /// Returns the description of a section. Where HAProxy shows pointers and internal flags, stable numbers and zeros are
 /// shown.
-fn tell(section: &Peers, status: &SectionStatus, with_names: bool, (now, wall): (Moment, WallTime)) -> String {
+fn describe_section(section: &Peers, status: &SectionStatus, with_names: bool, now: Moment, wall: WallTime) -> String {
     let mut text = String::new();
     let mut date = Vec::new();
     expression::log_format::date_with_millis(&mut date, wall, rt::local_offset(wall.seconds));
@@ -63,7 +63,7 @@ fn tell(section: &Peers, status: &SectionStatus, with_names: bool, (now, wall): 
     );
     for place in peers_in_order(section, status) {
         let Some(peer) = status.peers.get(place) else { continue };
-        tell_peer(&mut text, section, (place, peer), with_names, now);
+        tell_peer(&mut text, section, place, peer, with_names, now);
     }
     text
 }
@@ -75,7 +75,7 @@ fn peers_in_order(section: &Peers, status: &SectionStatus) -> impl Iterator<Item
     (before..remotes).rev().chain([local]).chain((0..before).rev())
 }
 
-fn tell_peer(text: &mut String, section: &Peers, (place, peer): (usize, &PeerStatus), with_names: bool, now: Moment) {
+fn tell_peer(text: &mut String, section: &Peers, place: usize, peer: &PeerStatus, with_names: bool, now: Moment) {
     let address = match section.remotes.get(place) {
         Some(remote) => remote_address(&remote.address),
         None => section.bind.as_ref().map_or_else(String::new, |bind| own_address(&bind.address)),
@@ -300,12 +300,12 @@ mod tests {
             head("100000030000", "A(local,inactive) addr=?"),
             head("100000010000", "B(remote,inactive) addr=192.0.2.1:1"),
         );
-        let told = tell(&section, &status, false, (now, WallTime::default()));
+        let told = describe_section(&section, &status, false, now, WallTime::default());
         let (first, rest) = told.split_once('\n').unwrap();
         assert!(first.starts_with("0x100000000000: [01/Jan/1970:") || first.contains("/1970:"), "{first}");
         assert!(first.ends_with("] id=p disabled=0 flags=0x1 resync_timeout=<NEVER> task_calls=0"), "{first}");
         assert_eq!(rest, expected);
-        let names = tell(&section, &status, true, (now, WallTime::default()));
+        let names = describe_section(&section, &status, true, now, WallTime::default());
         assert!(names.contains("TX dictionary cache:\n            0 -> s1    1 -> s2\n        RX dictionary cache:\n"));
         assert_eq!(names.matches(" -> -").count(), 128);
     }

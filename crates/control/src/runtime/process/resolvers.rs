@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use policy::program::{Nameserver, Resolvers};
 
-use super::super::{Answer, Call, Command, Gone, Pending, Run};
+use super::super::{Answer, Call, Command, Disconnected, Pending, Run};
 use crate::field::{Field, Form, Value, describe, json_without_process};
 use crate::statistics::NAME_SERVER_COUNTS;
 use engine::generation::Generation;
@@ -60,11 +60,12 @@ fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 
 /// `show stat domain resolvers`.
 pub(super) async fn statistics(
-    (worker, generation): (&Worker, &Generation),
+    worker: &Worker,
+    generation: &Generation,
     answer: &mut Answer,
     form: Form,
     desc: bool,
-) -> Result<(), Gone> {
+) -> Result<(), Disconnected> {
     match form {
         Form::Plain => {
             answer.push("# id,pid,");
@@ -83,7 +84,7 @@ pub(super) async fn statistics(
             if form == Form::Json {
                 answer.push(std::mem::replace(&mut comma, ","));
             }
-            line(answer, (written, nameserver, counts), form, desc);
+            line(answer, written, nameserver, counts, form, desc);
             answer.relieve().await?;
         }
     }
@@ -93,12 +94,7 @@ pub(super) async fn statistics(
     Ok(())
 }
 
-fn line(
-    answer: &mut Answer,
-    (section, nameserver, counts): (&Resolvers, &Nameserver, &Counts),
-    form: Form,
-    desc: bool,
-) {
+fn line(answer: &mut Answer, section: &Resolvers, nameserver: &Nameserver, counts: &Counts, form: Form, desc: bool) {
     let named = [
         (Field { name: "id", tags: "CGPV", doc: "ID" }, Value::text(&*nameserver.name)),
         (Field { name: "pid", tags: "CGPV", doc: "Parent ID" }, Value::text(&*section.name)),

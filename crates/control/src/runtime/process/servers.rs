@@ -16,7 +16,7 @@ use config::spec::RuntimeLevel;
 use live::{Admin, Checker, HedgeCounts, MirrorCounts, ProxyState};
 use policy::program::{Program, Proxy, Server, ServerAddress, ServerPort};
 
-use super::super::call::Hiding;
+use super::super::call::Anonymization;
 use super::super::{Answer, Call, Command, Pending, Run};
 use engine::service::transitions::set_admin;
 use engine::service::weight;
@@ -124,10 +124,10 @@ const STATE_HEADER: &str = "# be_id be_name srv_id srv_name srv_addr srv_op_stat
                             srv_use_ssl srv_check_port srv_check_addr srv_agent_addr srv_agent_port\n";
 
 /// A backend and one of its servers.
-type Found<'a> = (&'a Proxy, &'a Server);
+type BackendServer<'a> = (&'a Proxy, &'a Server);
 
 /// Finds `<backend>/<server>`.
-pub(super) fn find<'a>(program: &'a Program, name: &str) -> Result<Found<'a>, &'static str> {
+pub(super) fn find<'a>(program: &'a Program, name: &str) -> Result<BackendServer<'a>, &'static str> {
     let (backend, server) = split(name)?;
     let proxy = find_backend(program, backend)?;
     program.server_called(proxy, server).map(|server| (proxy, server)).ok_or("No such server.")
@@ -171,8 +171,8 @@ fn show_backend(call: &mut Call<'_, Worker>) {
 async fn each_server(
     call: &mut Call<'_, Worker>,
     header: &str,
-    write: fn(&mut Answer, &Worker, Found<'_>, Hiding),
-) -> Result<(), super::super::Gone> {
+    write: fn(&mut Answer, &Worker, &Proxy, &Server, Anonymization),
+) -> Result<(), super::super::Disconnected> {
     let found = match backends(&call.generation.program, call.word(3)) {
         Ok(found) => found,
         Err(sentence) => {
@@ -183,7 +183,7 @@ async fn each_server(
     call.answer.push(header);
     for proxy in found {
         for server in proxy.backend.iter().flat_map(|backend| &backend.servers) {
-            write(call.answer, call.state, (proxy, server), call.conversation.anonymous);
+            write(call.answer, call.state, proxy, server, call.conversation.anonymous);
             call.answer.relieve().await?;
         }
     }
@@ -245,7 +245,11 @@ fn show_mirrors(call: &mut Call<'_, Worker>) {
 }
 
 /// Runs `action` with the server that a word names, or answers with an error.
-fn with_server(call: &mut Call<'_, Worker>, word: usize, action: impl FnOnce(&mut Call<'_, Worker>, Found<'_>)) {
+fn with_server(
+    call: &mut Call<'_, Worker>,
+    word: usize,
+    action: impl FnOnce(&mut Call<'_, Worker>, BackendServer<'_>),
+) {
     match find(&call.generation.program, call.word(word)) {
         Ok(found) => action(call, found),
         Err(sentence) => call.refuse(sentence),
@@ -259,7 +263,7 @@ fn get_weight(call: &mut Call<'_, Worker>) {
     });
 }
 
-fn change_weight(call: &mut Call<'_, Worker>, (proxy, server): Found<'_>, word: usize) {
+fn change_weight(call: &mut Call<'_, Worker>, proxy: &Proxy, server: &Server, word: usize) {
     match weight::parse(call.word(word), server.weight) {
         Ok(weight) if weight != 0 && weight != server.weight && !live(call.state, proxy).heeds_weights() => {
             call.refuse("Backend is using a static LB algorithm and only accepts weights '0%' and '100%'.");
@@ -270,7 +274,7 @@ fn change_weight(call: &mut Call<'_, Worker>, (proxy, server): Found<'_>, word: 
 }
 
 fn set_weight(call: &mut Call<'_, Worker>) {
-    with_server(call, 2, |call, found| change_weight(call, found, 3));
+    with_server(call, 2, |call, (proxy, server)| change_weight(call, proxy, server, 3));
 }
 
 /// A change of the FQDN is executed on the worker that resolves it.
@@ -288,14 +292,14 @@ fn set_server(call: &mut Call<'_, Worker>) {
     const USAGE: &str = "usage: set server <backend>/<server> addr | agent | agent-addr | agent-port | agent-send | \
                          check-addr | check-port | fqdn | health | name | ssl | state | weight";
     with_server(call, 2, |call, (proxy, server)| match (call.word(3), call.word(4)) {
-        ("weight", _) => change_weight(call, (proxy, server), 4),
-        ("addr", _) => address::change(call, (proxy, server)),
+        ("weight", _) => change_weight(call, proxy, server, 4),
+        ("addr", _) => address::change(call, proxy, server),
         ("state", "ready") => set_admin(call.state, proxy, server, Admin::Ready),
         ("state", "maint") => set_admin(call.state, proxy, server, Admin::Maintenance),
         ("state", "drain") => set_admin(call.state, proxy, server, Admin::Drain),
         ("state", _) => call.refuse("'set server <srv> state' expects 'ready', 'drain' and 'maint'."),
-        (what, _) if checks::CHANGES.contains(&what) => checks::change(call, (proxy, server)),
-        ("name", _) => name::change(call, (proxy, server)),
+        (what, _) if checks::CHANGES.contains(&what) => checks::change(call, proxy, server),
+        ("name", _) => name::change(call, proxy, server),
         ("ssl", _) => switch_tls(call, server),
         _ => call.refuse(USAGE),
     });

@@ -9,10 +9,10 @@ use config::spec::{Mode, RuntimeLevel};
 use config::units;
 use policy::program::Program;
 
-use super::super::call::Hiding;
-use super::super::{Call, Command, Gone, Pending, Run};
+use super::super::call::Anonymization;
+use super::super::{Call, Command, Disconnected, Pending, Run};
 use super::servers::{find, find_backend};
-use engine::service::shutting;
+use engine::service::session_shutdown;
 use engine::session::task::StreamTask;
 use engine::stream_state::Cause;
 use engine::worker::Worker;
@@ -67,7 +67,7 @@ struct SessionsQuery {
     server: Option<String>,
     /// Only streams that appear to be stuck.
     suspicious: bool,
-    hiding: Hiding,
+    hiding: Anonymization,
 }
 
 impl SessionsQuery {
@@ -135,7 +135,7 @@ fn show_sess<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 }
 
 /// Shows the streams of a worker. Returns true if there were any.
-async fn show_worker(call: &mut Call<'_, Worker>, number: usize, wish: &SessionsQuery) -> Result<bool, Gone> {
+async fn show_worker(call: &mut Call<'_, Worker>, number: usize, wish: &SessionsQuery) -> Result<bool, Disconnected> {
     let mut from = None;
     let mut found = false;
     loop {
@@ -196,14 +196,14 @@ fn shut_one<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 
 fn shut_at_server<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
-        let (backend, server) = match super::servers::find(&call.generation.program, call.word(3)) {
-            Ok((proxy, server)) => (proxy.index, server.index),
+        let place = match super::servers::find(&call.generation.program, call.word(3)) {
+            Ok((proxy, server)) => proxy.place_of(server),
             Err(sentence) => {
                 call.refuse(sentence);
                 return Ok(());
             }
         };
-        shutting::shut_sessions(&call.state.process, (backend, server), Cause::Killed).await;
+        session_shutdown::shut_sessions(&call.state.process, place, Cause::Killed).await;
         Ok(())
     })
 }

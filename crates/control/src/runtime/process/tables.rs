@@ -64,12 +64,13 @@ struct Condition {
 
 impl Condition {
     fn matches(&self, entry: &EntryView<'_>, table: &Table) -> bool {
-        shown(entry, table, self.kind, self.element).is_some_and(|value| (self.holds)(&(value as i64), &self.value))
+        scaled_value(entry, table, self.kind, self.element)
+            .is_some_and(|value| (self.holds)(&(value as i64), &self.value))
     }
 }
 
 /// The entries that a command selects.
-enum Chosen {
+enum EntrySelection {
     All,
     Matching(Vec<Condition>),
     Key(usize),
@@ -81,22 +82,22 @@ fn find(worker: &Worker, name: &str) -> Option<Arc<Table>> {
 }
 
 /// Parses the words after the table's name; answers with an error if they are invalid.
-fn chosen(call: &mut Call<'_, Worker>, table: &Table, verb: Verb) -> Option<Chosen> {
+fn chosen(call: &mut Call<'_, Worker>, table: &Table, verb: Verb) -> Option<EntrySelection> {
     let word = call.word(3);
     if word.starts_with("data.") {
         if verb == Verb::Set {
             call.refuse("content-based lookup is only supported with the \"show\" and \"clear\" actions\n");
             return None;
         }
-        return conditions(call, table).map(Chosen::Matching);
+        return conditions(call, table).map(EntrySelection::Matching);
     }
     match word {
-        "" => Some(Chosen::All),
+        "" => Some(EntrySelection::All),
         "key" if call.word(4).is_empty() => {
             call.refuse("Key value expected\n");
             None
         }
-        "key" => Some(Chosen::Key(4)),
+        "key" => Some(EntrySelection::Key(4)),
         "ptr" => {
             let Some(digits) = call.word(4).strip_prefix("0x") else {
                 call.refuse("Pointer expected (0xffff notation)\n");
@@ -111,7 +112,7 @@ fn chosen(call: &mut Call<'_, Worker>, table: &Table, verb: Verb) -> Option<Chos
             if place.is_none() {
                 call.refuse("No entry can be found matching ptr.\n");
             }
-            place.map(Chosen::Entry)
+            place.map(EntrySelection::Entry)
         }
         _ => {
             call.refuse(verb.usage());
@@ -240,7 +241,7 @@ fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
             return Ok(());
         };
         let Some(chosen) = chosen(call, &table, Verb::Show) else { return Ok(()) };
-        if matches!(chosen, Chosen::Key(_)) && !call.permits(RuntimeLevel::Operator) {
+        if matches!(chosen, EntrySelection::Key(_)) && !call.permits(RuntimeLevel::Operator) {
             return Ok(());
         }
         if call.conversation.level < RuntimeLevel::Operator {
@@ -250,15 +251,15 @@ fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
         }
         table.sweep(rt::now(), SWEPT);
         let conditions = match chosen {
-            Chosen::All => Vec::new(),
-            Chosen::Matching(conditions) => conditions,
-            Chosen::Key(at) => {
+            EntrySelection::All => Vec::new(),
+            EntrySelection::Matching(conditions) => conditions,
+            EntrySelection::Key(at) => {
                 show_key(call, &table, at);
                 return Ok(());
             }
-            Chosen::Entry(place) => {
+            EntrySelection::Entry(place) => {
                 let mut text = header(&table);
-                let told = table.read_at(place, rt::now(), |entry| tell(&mut text, place, &entry, &table));
+                let told = table.read_at(place, rt::now(), |entry| write_entry(&mut text, place, &entry, &table));
                 call.answer.push(if told.is_some() { text } else { String::new() });
                 return Ok(());
             }
@@ -269,7 +270,7 @@ fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
             text.clear();
             cursor = table.page(from, PAGE, rt::now(), |place, entry| {
                 if conditions.iter().all(|condition| condition.matches(&entry, &table)) {
-                    tell(&mut text, place, &entry, &table);
+                    write_entry(&mut text, place, &entry, &table);
                 }
             });
             call.answer.push(&text);
@@ -286,7 +287,7 @@ fn show_key(call: &mut Call<'_, Worker>, table: &Table, at: usize) {
         Err(why) => call.refuse(&why),
         Ok(key) => {
             let mut text = header(table);
-            let told = table.find_place(&key, rt::now(), |place, entry| tell(&mut text, place, &entry, table));
+            let told = table.find_place(&key, rt::now(), |place, entry| write_entry(&mut text, place, &entry, table));
             if told.is_some() {
                 call.answer.push(text);
             }
@@ -310,14 +311,14 @@ pub(crate) fn column(kind: DataKind, element: u32) -> String {
 }
 
 /// Returns an element's value as shown: byte rates are scaled to bytes.
-pub(crate) fn shown(entry: &EntryView<'_>, table: &Table, kind: DataKind, element: u32) -> Option<u64> {
+pub(crate) fn scaled_value(entry: &EntryView<'_>, table: &Table, kind: DataKind, element: u32) -> Option<u64> {
     let value = entry.get(kind, element)?;
     let scaled = matches!(kind, DataKind::BytesInRate | DataKind::BytesOutRate);
     Some(if scaled { value * u64::from(table.plan.byte_rate_factor) } else { value })
 }
 
 /// Writes a line of `show table`.
-fn tell(text: &mut String, place: EntryRef, entry: &EntryView<'_>, table: &Table) {
+fn write_entry(text: &mut String, place: EntryRef, entry: &EntryView<'_>, table: &Table) {
     let _ = write!(text, "{:#x}: key=", place.number());
     write_key(text, table.plan.key, entry.key);
     let left = if entry.until == Moment::MAX { 0 } else { entry.until.millis_since(rt::now()) };
@@ -325,7 +326,7 @@ fn tell(text: &mut String, place: EntryRef, entry: &EntryView<'_>, table: &Table
     for StoreSpec { kind, elements, period } in &table.plan.layout.stores {
         for element in 0..*elements {
             let name = column(*kind, element);
-            let value = shown(entry, table, *kind, element).unwrap_or(0);
+            let value = scaled_value(entry, table, *kind, element).unwrap_or(0);
             let _ = match kind.form() {
                 DataForm::Rate => write!(text, " {name}({period})={value}"),
                 DataForm::Number | DataForm::Large => write!(text, " {name}={value}"),
@@ -363,13 +364,13 @@ pub(crate) fn write_key(text: &mut String, spec: TableKeySpec, key: &[u8]) {
 }
 
 fn set(call: &mut Call<'_, Worker>) {
-    let Some(table) = named(call, Verb::Set) else { return };
+    let Some(table) = table_of(call, Verb::Set) else { return };
     let Some(chosen) = chosen(call, &table, Verb::Set) else { return };
     let now = rt::now();
     let place = match chosen {
-        Chosen::All | Chosen::Matching(_) => return,
-        Chosen::Entry(place) => place,
-        Chosen::Key(at) => {
+        EntrySelection::All | EntrySelection::Matching(_) => return,
+        EntrySelection::Entry(place) => place,
+        EntrySelection::Key(at) => {
             let written = config::text::to_bytes(call.word(at)).into_owned();
             let mut buffer = Vec::new();
             let key = match key(&table, &written, &mut buffer, Verb::Set) {
@@ -410,7 +411,7 @@ fn set_datum(call: &Call<'_, Worker>, table: &Table, place: EntryRef, at: usize)
 }
 
 /// Returns the table named by a command; answers with an error if there is none.
-fn named(call: &mut Call<'_, Worker>, verb: Verb) -> Option<Arc<Table>> {
+fn table_of(call: &mut Call<'_, Worker>, verb: Verb) -> Option<Arc<Table>> {
     if call.word(2).is_empty() {
         call.refuse(verb.usage());
         return None;
@@ -425,12 +426,12 @@ fn named(call: &mut Call<'_, Worker>, verb: Verb) -> Option<Arc<Table>> {
 fn clear<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     const IN_USE: &str = "Entry currently in use, cannot remove\n";
     Box::pin(async move {
-        let Some(table) = named(call, Verb::Clear) else { return Ok(()) };
+        let Some(table) = table_of(call, Verb::Clear) else { return Ok(()) };
         let Some(chosen) = chosen(call, &table, Verb::Clear) else { return Ok(()) };
         let conditions = match chosen {
-            Chosen::All => Vec::new(),
-            Chosen::Matching(conditions) => conditions,
-            Chosen::Key(at) => {
+            EntrySelection::All => Vec::new(),
+            EntrySelection::Matching(conditions) => conditions,
+            EntrySelection::Key(at) => {
                 let written = config::text::to_bytes(call.word(at)).into_owned();
                 let mut buffer = Vec::new();
                 match key(&table, &written, &mut buffer, Verb::Clear) {
@@ -440,7 +441,7 @@ fn clear<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
                 }
                 return Ok(());
             }
-            Chosen::Entry(place) => {
+            EntrySelection::Entry(place) => {
                 if !table.remove_at(place, rt::now(), |_| true) {
                     call.refuse(IN_USE);
                 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use config::spec::RuntimeLevel;
 use engine::certificates::Certificates;
-use engine::certificates::{Held, replace_trust, used_trust};
+use engine::certificates::{CertificateState, replace_trust, used_trust};
 use engine::worker::Worker;
 use tls::trust::{TrustFile, Trusted};
 use tls::{revocation, x509};
@@ -63,7 +63,7 @@ impl Kind {
     }
 
     /// Returns the open transaction for a file of this type.
-    fn change(self, held: &mut Held) -> &mut Option<TrustFile> {
+    fn change(self, held: &mut CertificateState) -> &mut Option<TrustFile> {
         match self {
             Self::Ca => &mut held.authorities_change,
             Self::Crl => &mut held.lists_change,
@@ -93,7 +93,7 @@ impl Kind {
 }
 
 /// Finds a file by its name. Unused ones are kept outside of the program.
-fn find(call: &Call<'_, Worker>, held: &Held, name: &str) -> Option<(Trusted, &'static str)> {
+fn find(call: &Call<'_, Worker>, held: &CertificateState, name: &str) -> Option<(Trusted, &'static str)> {
     if let Some(used) = used_trust(&call.generation.program).remove(name) {
         return Some((used, "Used"));
     }
@@ -134,7 +134,7 @@ fn set(call: &mut Call<'_, Worker>, kind: Kind, adds: bool) {
         return;
     };
     let mut held = call.state.process.service::<Certificates>().lock();
-    let answer = prepare(call, &mut held, (kind, &name), payload, adds);
+    let answer = prepare(call, &mut held, kind, &name, payload, adds);
     drop(held);
     match answer {
         Ok(done) => call.notice(&format!("transaction {done} for {kind_name} {name}!")),
@@ -144,8 +144,9 @@ fn set(call: &mut Call<'_, Worker>, kind: Kind, adds: bool) {
 
 fn prepare(
     call: &Call<'_, Worker>,
-    held: &mut Held,
-    (kind, name): (Kind, &str),
+    held: &mut CertificateState,
+    kind: Kind,
+    name: &str,
     payload: &[u8],
     adds: bool,
 ) -> Result<&'static str, String> {

@@ -13,7 +13,7 @@ use policy::rule::Assigned;
 use super::super::command::Mode;
 use super::super::{Call, Command, Run};
 use engine::generation::Generation;
-use engine::service::bare::lend_process;
+use engine::service::streamless_context::lend_process;
 use engine::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] = &[
@@ -71,7 +71,7 @@ impl Names for Running<'_> {
         Err(format!("cannot read '{path}' at runtime"))
     }
 
-    fn list(&self, _: &str, _: Use, _: (Method, bool, Content)) -> Result<Lookup, String> {
+    fn list(&self, _: &str, _: Use, _: Method, _: bool, _: Content) -> Result<Lookup, String> {
         Err("map: cannot load map at runtime".to_owned())
     }
 }
@@ -83,7 +83,7 @@ fn get(call: &mut Call<'_, Worker>) {
     }
     let variable = Variable::parse(&name).ok().filter(|variable| variable.scope == Scope::Process);
     let line = variable.and_then(|variable| {
-        lend_process((call.state, call.generation), "CLI", |context| {
+        lend_process(call.state, call.generation, "CLI", |context| {
             let value = context.variables.get(context, &variable)?;
             let mut line = format!("{name}: type={} value=<", value.kind()).into_bytes();
             line.extend(context.as_text(value).unwrap_or_default());
@@ -113,12 +113,12 @@ fn set(call: &mut Call<'_, Worker>) {
             return call.refuse(&format!("'set var': arg type must be either 'expr' or 'fmt' but got '{other}'.\n"));
         }
     };
-    if let Err(why) = assign((call.state, call.generation), &name, text, is_format) {
+    if let Err(why) = assign(call.state, call.generation, &name, text, is_format) {
         call.refuse(&format!("{why}\n"));
     }
 }
 
-fn assign((worker, generation): (&Worker, &Generation), name: &str, text: &str, is_format: bool) -> Result<(), String> {
+fn assign(worker: &Worker, generation: &Generation, name: &str, text: &str, is_format: bool) -> Result<(), String> {
     let variable = Variable::parse(name)?;
     if variable.scope != Scope::Process {
         return Err(format!("'set var': cannot set variable '{name}', only scope 'proc' is permitted here."));
@@ -129,6 +129,6 @@ fn assign((worker, generation): (&Worker, &Generation), name: &str, text: &str, 
     if let Ok(mut known) = live.names.write() {
         known.add(&variable);
     }
-    lend_process((worker, generation), "CLI", |context| assigned.set(&variable, context));
+    lend_process(worker, generation, "CLI", |context| assigned.set(&variable, context));
     Ok(())
 }

@@ -6,7 +6,7 @@ use crate::generation::Generation;
 use config::environment::Environment;
 use config::spec::LogLevel;
 use config::{InputFile, LoadOptions};
-use live::{Admin, Live};
+use live::{Admin, Live, ServerPlace};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,7 +96,7 @@ fn a_server_that_has_moved_gets_the_next_line_where_it_is() {
     elsewhere.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     let moved: SocketAddr = elsewhere.local_addr().unwrap();
     collectors.log(&["before"]);
-    collectors.targets.move_server((0, 0), moved);
+    collectors.targets.move_server(ServerPlace { proxy: 0, server: 0 }, moved);
     collectors.log(&["behind"]);
     collectors.received(0, &["before"]);
     assert_eq!(received(&elsewhere), "<133>behind\n");

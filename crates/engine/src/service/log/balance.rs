@@ -14,7 +14,7 @@ use policy::program::{Program, Proxy};
 
 use crate::generation::Generation;
 use crate::routes::sinks::{LogSink, LogSinks, OpenPhase};
-use crate::service::blank;
+use crate::service::program_probes;
 
 /// A backend of log lines.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ impl Balance {
     }
 
     fn hash(&self, key: &Key, line: &[u8], arena: &Bump) -> Option<u32> {
-        blank::lend((&key.program, &key.lists), &self.live, arena, |context| {
+        program_probes::lend(&key.program, &key.lists, &self.live, arena, |context| {
             let line = Value::Str(context.copy(line)?);
             let made = key.conversion.convert(context, line)?;
             context.as_text(made).map(|made| key.recogniser.of_key(made))

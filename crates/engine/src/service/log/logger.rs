@@ -18,7 +18,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 use wire::otlp::SpanContext;
 use wire::syslog::message::Message;
-use wire::syslog::relay::{self, Given};
+use wire::syslog::relay::{self, RelayValues};
 use wire::syslog::{Header, Timestamp};
 
 use super::sender::Sender;
@@ -111,13 +111,13 @@ struct Line<'a> {
 }
 
 /// Text, structured data and tag of a line for one target.
-struct Chosen<'a> {
+struct TargetText<'a> {
     wording: Wording<'a>,
     structured_data: Option<&'a LogFormat>,
     tag: &'a str,
 }
 
-impl Chosen<'_> {
+impl TargetText<'_> {
     /// Returns the addresses of the text's sources: equal keys mean equal text.
     fn key(&self) -> (*const u8, Option<*const u8>) {
         let wording = match self.wording {
@@ -129,7 +129,7 @@ impl Chosen<'_> {
 }
 
 impl Line<'_> {
-    fn render(&self, chosen: &Chosen<'_>, number: u32, text: &mut Text) {
+    fn render(&self, chosen: &TargetText<'_>, number: u32, text: &mut Text) {
         let record = Record { log_counter: number, ..self.record.copied().unwrap_or_default() };
         match chosen.wording {
             Wording::Format(format) => format.render_with(&record, self.context, &mut text.line),
@@ -144,7 +144,7 @@ impl Line<'_> {
 
 /// Settings of a line apart from its record.
 #[derive(Clone, Copy, Default)]
-pub struct Shown<'a> {
+pub struct LineSettings<'a> {
     /// Index of the profile that a rule chose, for all targets.
     pub profile: Option<usize>,
     /// Level that a rule chose.
@@ -211,7 +211,7 @@ impl Logger {
     }
 
     /// Logs traffic of a frontend, according to its options. The line counter is set here.
-    pub fn traffic(&self, route: &LogRoute, verdict: Verdict, record: &Record<'_>, shown: Shown<'_>) {
+    pub fn traffic(&self, route: &LogRoute, verdict: Verdict, record: &Record<'_>, shown: LineSettings<'_>) {
         let lines = &route.lines;
         let by_rule = matches!(record.origin, Origin::Rule(_));
         let wording = match (verdict, &lines.error) {
@@ -370,7 +370,7 @@ impl Inner {
                 }
             };
             let source = source.map(|_| name.as_slice());
-            let given = Given { facility: target.facility, severity, strategy: relay.strategy, source };
+            let given = RelayValues { facility: target.facility, severity, strategy: relay.strategy, source };
             if sink.takes_records() {
                 let head = RecordHead {
                     time: nanoseconds(wall),
@@ -394,23 +394,23 @@ impl Inner {
     }
 
     /// Determines text and tag of a line for a target, from its profile or the proxy. `None`: the target does not get it.
-    fn choose<'a>(route: &'a LogRoute, target: &Target, line: &Line<'a>) -> Option<Chosen<'a>> {
+    fn choose<'a>(route: &'a LogRoute, target: &Target, line: &Line<'a>) -> Option<TargetText<'a>> {
         let Some(record) = line.record else {
-            return Some(Chosen { wording: line.wording?, structured_data: None, tag: &route.tag });
+            return Some(TargetText { wording: line.wording?, structured_data: None, tag: &route.tag });
         };
         let usual = route.lines.structured_data.as_ref();
         let profile = line.profile.or_else(|| route.settings.profiles.get(target.profile?));
         let Some(profile) = profile else {
-            return Some(Chosen { wording: line.wording?, structured_data: usual, tag: &route.tag });
+            return Some(TargetText { wording: line.wording?, structured_data: usual, tag: &route.tag });
         };
         let tag = profile.tag.as_deref().unwrap_or(&route.tag);
         match profile.on(record.origin.step()) {
             Some(step) if step.drop => None,
             Some(step) => {
                 let wording = step.format.as_ref().map(Wording::Format).or(line.wording)?;
-                Some(Chosen { wording, structured_data: step.structured_data.as_ref().or(usual), tag })
+                Some(TargetText { wording, structured_data: step.structured_data.as_ref().or(usual), tag })
             }
-            None => Some(Chosen { wording: line.wording?, structured_data: usual, tag }),
+            None => Some(TargetText { wording: line.wording?, structured_data: usual, tag }),
         }
     }
 

@@ -15,7 +15,7 @@ mod targets;
 mod telemetry;
 
 pub use crate::routes::sinks::SinkError;
-pub use logger::{Logger, Shown, Verdict};
+pub use logger::{LineSettings, Logger, Verdict};
 pub use relay::{Reception, RelaySocket, start as start_relays};
 pub use tap::TapReader;
 pub use targets::{Targets, hostname};

@@ -193,15 +193,16 @@ impl Targets {
     }
 
     /// Removes the sink of a removed server: its buffered lines are sent, then its connection ends.
-    pub(crate) fn forget_server(&self, (proxy, server): ServerPlace) {
-        if let Some(balance) = self.backends.get(proxy).and_then(OnceLock::get) {
-            balance.forget(server);
+    pub(crate) fn forget_server(&self, place: ServerPlace) {
+        if let Some(balance) = self.backends.get(place.proxy).and_then(OnceLock::get) {
+            balance.forget(place.server);
         }
     }
 
     /// Changes the address of a log server, for the next lines or the next connection.
-    pub fn move_server(&self, (proxy, server): ServerPlace, address: SocketAddr) {
-        let sink = self.backends.get(proxy).and_then(OnceLock::get).and_then(|balance| balance.sink(server));
+    pub fn move_server(&self, place: ServerPlace, address: SocketAddr) {
+        let balance = self.backends.get(place.proxy).and_then(OnceLock::get);
+        let sink = balance.and_then(|balance| balance.sink(place.server));
         sink.into_iter().for_each(|sink| sink.move_to(address));
     }
 

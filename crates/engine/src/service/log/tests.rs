@@ -111,7 +111,7 @@ where
 }
 
 async fn log_once(logger: Logger, record: Record<'static>) {
-    logger.traffic(&route(&logger, 0), Verdict::Normal, &record, Shown::default());
+    logger.traffic(&route(&logger, 0), Verdict::Normal, &record, LineSettings::default());
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn lines_wait_for_the_end_of_the_turn_and_keep_their_order() {
     let targets = targets(&[target], "%lc");
     on_worker(&targets, |logger, record| async move {
         for _ in 0..150 {
-            logger.traffic(&route(&logger, 0), Verdict::Normal, &record, Shown::default());
+            logger.traffic(&route(&logger, 0), Verdict::Normal, &record, LineSettings::default());
         }
         // The flushing task runs in the next iteration, this one after it.
         rt::yield_now().await;
@@ -153,8 +153,8 @@ fn levels_filter_and_cap() {
     at_most.format = SyslogFormat::Priority;
     at_most.min_level = LogLevel::Warning;
     on_worker(&targets(&[notice, at_most], "traffic"), |logger, record| async move {
-        logger.traffic(&route(&logger, 0), Verdict::Normal, &record, Shown::default());
-        logger.traffic(&route(&logger, 0), Verdict::Failed, &record, Shown::default());
+        logger.traffic(&route(&logger, 0), Verdict::Normal, &record, LineSettings::default());
+        logger.traffic(&route(&logger, 0), Verdict::Failed, &record, LineSettings::default());
         logger.message(None, LogLevel::Alert, "process");
         logger.message(Some(0), LogLevel::Warning, "proxy");
         logger.message(Some(1), LogLevel::Warning, "nobody");
@@ -175,7 +175,7 @@ fn samples_and_lengths_are_a_matter_of_each_target() {
     cut.length = 80;
     on_worker(&targets(&[half, cut], &format!("%lc {}", "a".repeat(200))), |logger, record| async move {
         for _ in 0..4 {
-            logger.traffic(&route(&logger, 0), Verdict::Normal, &record, Shown::default());
+            logger.traffic(&route(&logger, 0), Verdict::Normal, &record, LineSettings::default());
         }
     });
     assert!(received(&sampled).starts_with("1 a"));
@@ -194,8 +194,8 @@ fn nobody_is_asked_to_render_what_nobody_wants() {
         assert!(route(&logger, 0).is_wanted() && !logger.has_targets(Some(1)));
         assert_eq!(route(&logger, 0).moment(), LogMoment::Answer);
         assert!(!route(&logger, 0).tells_destination());
-        logger.traffic(&route(&logger, 0), Verdict::Normal, &record, Shown::default());
-        logger.traffic(&route(&logger, 0), Verdict::Failed, &record, Shown::default());
+        logger.traffic(&route(&logger, 0), Verdict::Normal, &record, LineSettings::default());
+        logger.traffic(&route(&logger, 0), Verdict::Failed, &record, LineSettings::default());
         logger.flush();
     });
     assert_eq!(received(&socket), "0\n");
@@ -230,7 +230,7 @@ fn what_a_full_socket_does_not_take_is_counted() {
     let targets = targets(&[target(LogAddress::Unix(path.clone()))], "line");
     on_worker(&targets, |logger, record| async move {
         for _ in 0..5_000 {
-            logger.traffic(&route(&logger, 0), Verdict::Normal, &record, Shown::default());
+            logger.traffic(&route(&logger, 0), Verdict::Normal, &record, LineSettings::default());
         }
     });
     std::fs::remove_file(&path).unwrap();
@@ -247,9 +247,24 @@ fn a_line_too_long_for_a_datagram_does_not_take_others_along() {
     let targets = targets(&[target], "%b");
     on_worker(&targets, |logger, record| async move {
         let long = "x".repeat(70_000);
-        logger.traffic(&route(&logger, 0), Verdict::Normal, &Record { backend: "first", ..record }, Shown::default());
-        logger.traffic(&route(&logger, 0), Verdict::Normal, &Record { backend: &long, ..record }, Shown::default());
-        logger.traffic(&route(&logger, 0), Verdict::Normal, &Record { backend: "last", ..record }, Shown::default());
+        logger.traffic(
+            &route(&logger, 0),
+            Verdict::Normal,
+            &Record { backend: "first", ..record },
+            LineSettings::default(),
+        );
+        logger.traffic(
+            &route(&logger, 0),
+            Verdict::Normal,
+            &Record { backend: &long, ..record },
+            LineSettings::default(),
+        );
+        logger.traffic(
+            &route(&logger, 0),
+            Verdict::Normal,
+            &Record { backend: "last", ..record },
+            LineSettings::default(),
+        );
     });
     assert_eq!([received(&socket), received(&socket)], ["first\n", "last\n"]);
     assert_eq!(targets.dropped(), 0, "nothing lacked room");
@@ -261,7 +276,7 @@ fn descriptors_get_whole_lines_and_the_rest_is_dropped() {
     let targets = targets(&[target(LogAddress::Descriptor(writer.as_raw_fd()))], &format!("%lc {}", "z".repeat(600)));
     on_worker(&targets, |logger, record| async move {
         for _ in 0..1_000 {
-            logger.traffic(&route(&logger, 0), Verdict::Normal, &record, Shown::default());
+            logger.traffic(&route(&logger, 0), Verdict::Normal, &record, LineSettings::default());
         }
     });
     let dropped = targets.dropped() as usize;
@@ -293,7 +308,7 @@ fn the_rest_of_a_long_line_follows_when_there_is_room() {
     on_worker(&targets, move |logger, record| {
         let all_read = Arc::clone(&all_read);
         async move {
-            logger.traffic(&route(&logger, 0), Verdict::Normal, &record, Shown::default());
+            logger.traffic(&route(&logger, 0), Verdict::Normal, &record, LineSettings::default());
             for _ in 0..1_000 {
                 rt::sleep(Duration::from_millis(10)).await;
                 if all_read.load(Ordering::Acquire) {
@@ -362,7 +377,7 @@ fn the_options_say_which_lines_are_written_and_how() {
         target.format = SyslogFormat::Priority;
         on_worker(&targets_with(&[target], lines, &[]), |logger, record| async move {
             for verdict in [Verdict::Normal, Verdict::Failed, Verdict::Invalid] {
-                logger.traffic(&route(&logger, 0), verdict, &record, Shown::default());
+                logger.traffic(&route(&logger, 0), verdict, &record, LineSettings::default());
             }
         });
         for line in wanted.iter().filter(|line| !line.is_empty()) {
@@ -426,7 +441,7 @@ fn log_to_ring(ring: &Ring, count: usize) -> Arc<Targets> {
         let known = Arc::clone(&known);
         async move {
             for _ in 0..count {
-                logger.traffic(&route(&logger, 0), Verdict::Normal, &record, Shown::default());
+                logger.traffic(&route(&logger, 0), Verdict::Normal, &record, LineSettings::default());
             }
             logger.flush();
             while known.is_behind() {

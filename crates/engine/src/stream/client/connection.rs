@@ -3,7 +3,7 @@
 
 use base::moment::{Moment, WallTime};
 use conn::downstream::Downstream;
-use conn::ending::{Ending, Manner};
+use conn::ending::{CloseManner, Ending};
 use conn::h1::{BodyEnd, Reuse};
 use conn::transport::Transport;
 
@@ -26,7 +26,7 @@ pub struct Client {
     /// When the connection could carry its first request: earlier time does not count for that request.
     pub ready: Moment,
     /// The stream of the next request, if it has begun before that.
-    pub(in crate::stream) begun: Begun,
+    pub(in crate::stream) begun: EarlyStream,
     /// The client has reset the request before it was evaluated.
     pub is_withdrawn: bool,
     /// A close-delimited answer (RFC 9112, section 6.3) or a tunnel has begun and is not complete.
@@ -37,7 +37,7 @@ pub struct Client {
 
 /// A stream that has begun before its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Begun {
+pub enum EarlyStream {
     /// There is none.
     #[default]
     Nothing,
@@ -57,7 +57,7 @@ impl Client {
             since: session.accepted,
             since_date: session.accept_date(),
             ready: session.accepted,
-            begun: Begun::Nothing,
+            begun: EarlyStream::Nothing,
             is_withdrawn: false,
             cut_short: false,
             reuse: Reuse::Close,
@@ -74,7 +74,7 @@ impl Client {
             since: now,
             since_date: date,
             ready: now,
-            begun: Begun::Nothing,
+            begun: EarlyStream::Nothing,
             is_withdrawn: false,
             cut_short: false,
             reuse: Reuse::Close,
@@ -150,10 +150,10 @@ impl Client {
     pub fn end(self) -> Option<Ending> {
         let manner = match self.reuse {
             Reuse::Drop => return None,
-            _ if self.cut_short => Manner::Reset,
-            Reuse::Linger => Manner::CloseWhileSending,
-            Reuse::Refuse => Manner::Refuse,
-            _ => Manner::Close,
+            _ if self.cut_short => CloseManner::Reset,
+            Reuse::Linger => CloseManner::CloseWhileSending,
+            Reuse::Refuse => CloseManner::Refuse,
+            _ => CloseManner::Close,
         };
         self.conn.end(manner, rt::now())
     }
@@ -167,13 +167,13 @@ impl Client {
     pub fn begin(&mut self, session: &StreamTask) -> (SharedStreamState, bool) {
         let begun = self.begun;
         match self.take_begun(session) {
-            Some(state) => (state, begun == Begun::Tcp),
+            Some(state) => (state, begun == EarlyStream::Tcp),
             None => (session.begin(), false),
         }
     }
 
     /// Takes the stream that has begun before its request, once.
     pub fn take_begun(&mut self, session: &StreamTask) -> Option<SharedStreamState> {
-        if std::mem::take(&mut self.begun) == Begun::Nothing { None } else { session.current() }
+        if std::mem::take(&mut self.begun) == EarlyStream::Nothing { None } else { session.current() }
     }
 }

@@ -6,6 +6,6 @@ mod handshake;
 mod run;
 mod start;
 
-pub use connection::{Begun, Client};
+pub use connection::{Client, EarlyStream};
 pub use run::conclude_panicked;
 pub use start::{start, start_reversed};

@@ -13,7 +13,7 @@ use crate::protocol::Protocol;
 use crate::session::Session;
 use crate::session::task::StreamTask;
 use crate::stream::rules::run_connection;
-use crate::stream::{attaching, closing, conclude, http, metrics, multiplexed, tcp, tracking};
+use crate::stream::{attach_server, closing, conclude, http, metrics, multiplexed, tcp, tracking};
 use crate::worker::Worker;
 
 /// No header of a proxy is expected.
@@ -33,7 +33,7 @@ pub(super) fn run_unless_killed(session: LocalRc<StreamTask>, stream: Transport)
             ended = rt::unless(|| session.is_killed(), served).await.map(|()| true);
             closing = closing::begin(&session, client);
         } else if let Some(attached) = session.take_attached() {
-            ended = rt::boxed(attaching::serve(&session, client, attached)).await;
+            ended = rt::boxed(attach_server::serve(&session, client, attached)).await;
         } else {
             let chosen = rt::unless(|| session.is_killed(), http::choose(&session, &mut client)).await;
             // The state of a TCP stream is concluded after its connection is closed.
@@ -90,7 +90,7 @@ fn prepare<'a>(session: &'a StreamTask, client: &'a mut Client) -> impl Future<O
         }
         if expected.is_some() {
             let Some((transport, input)) = client.conn.bytes() else { return false };
-            if !rt::boxed(receive_header((session, transport, input), expected)).await {
+            if !rt::boxed(receive_header(session, transport, input, expected)).await {
                 return false;
             }
         }
@@ -113,7 +113,9 @@ fn prepare<'a>(session: &'a StreamTask, client: &'a mut Client) -> impl Future<O
 
 /// Reads the header of a proxy; the bytes after it become input. False: the connection has ended.
 async fn receive_header(
-    (session, transport, input): (&StreamTask, &mut Transport, &mut Buffer),
+    session: &StreamTask,
+    transport: &mut Transport,
+    input: &mut Buffer,
     expected: ExpectedHeader,
 ) -> bool {
     let received = handshake::receive(session, transport, expected).await;

@@ -9,7 +9,7 @@ use rt::LocalRc;
 use rt::net::{Address, OwnedSocket};
 
 use super::run::{admit, leave, run_unless_killed};
-use crate::ending::Guard;
+use crate::end_notice::Guard;
 use crate::generation::FrontendHandle;
 use crate::session::Session;
 use crate::session::task::StreamTask;
@@ -22,16 +22,16 @@ pub fn start(
     worker: &Rc<Worker>,
     handle: &Rc<FrontendHandle>,
     bind: usize,
-    accepted: (OwnedSocket, Address),
+    socket: OwnedSocket,
+    peer: Address,
     slots: Entry,
 ) {
-    let (socket, peer) = accepted;
     let offered = handle.proxy.frontend.as_ref().and_then(|frontend| frontend.binds.get(bind)?.tls.as_ref());
     let stream = match offered {
         None => transport::accept(socket),
         Some(offered) => transport::accept_tls(socket, offered),
     };
-    begin(worker, handle, bind, (stream, peer), (slots, None));
+    begin(worker, handle, bind, stream, peer, slots, None);
 }
 
 /// Starts the session of a connection that Weir has opened and on which the peer sends requests (reverse HTTP).
@@ -39,19 +39,22 @@ pub fn start_reversed(
     worker: &Rc<Worker>,
     handle: &Rc<FrontendHandle>,
     bind: usize,
-    opened: (Transport, Address),
-    places: (Entry, Guard),
+    stream: Transport,
+    peer: Address,
+    slots: Entry,
+    guard: Guard,
 ) {
-    let (slots, guard) = places;
-    begin(worker, handle, bind, opened, (slots, Some(guard)));
+    begin(worker, handle, bind, stream, peer, slots, Some(guard));
 }
 
 fn begin(
     worker: &Rc<Worker>,
     handle: &Rc<FrontendHandle>,
     bind: usize,
-    (stream, peer): (Transport, Address),
-    (slots, guard): (Entry, Option<Guard>),
+    stream: Transport,
+    peer: Address,
+    slots: Entry,
+    guard: Option<Guard>,
 ) {
     let make = || Session::new(worker, handle, bind, stream.socket(), peer.inet(), slots);
     let session = LocalRc::new(|| StreamTask::own(make()));

@@ -4,8 +4,8 @@
 use std::task::{Context, Poll};
 
 use config::spec::RetryOn;
-use conn::exchange::{Answer as AnswerFlow, Came, Found, Onward};
-use conn::flow::{FlowStep, Moved};
+use conn::exchange::{Answer as AnswerFlow, AnswerHeadKind, ForwardTerms, ReadOutcome};
+use conn::flow::{FlowProgress, FlowStep};
 use conn::glitches::GlitchLimits;
 use conn::service;
 use conn::upstream::Upstream;
@@ -18,13 +18,13 @@ use super::{Answer, End, Exchange, Upload, cut, failed};
 
 use crate::filter::HeadRefused;
 use crate::stream::cache;
-use crate::stream::capturing;
+use crate::stream::capture_errors;
 use crate::stream::dispatch::trailers;
-use crate::stream::early;
-use crate::stream::ending::{Ending, Manner};
+use crate::stream::early_data;
+use crate::stream::ending::{AnswerTiming, Ending};
 use crate::stream::fcgi;
 use crate::stream::filter;
-use crate::stream::observing;
+use crate::stream::observe;
 use crate::stream::server_multiplex::protocol_of;
 use crate::stream::stages;
 use crate::stream::validation;
@@ -94,9 +94,9 @@ impl Exchange<'_> {
                 }
             };
             match found {
-                Found::Part | Found::Invalid(_) => self.reply.unparsed = false,
-                Found::Interim => self.reply.unparsed = !self.reply.message.received().is_empty(),
-                Found::Final => return self.inspect_and_begin(cx),
+                AnswerHeadKind::Part | AnswerHeadKind::Invalid(_) => self.reply.unparsed = false,
+                AnswerHeadKind::Interim => self.reply.unparsed = !self.reply.message.received().is_empty(),
+                AnswerHeadKind::Final => return self.inspect_and_begin(cx),
             }
         }
         self.reply.step = FlowStep::Exhausted;
@@ -152,12 +152,12 @@ impl Exchange<'_> {
     fn read_head(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         match self.reply.message.poll_receive(cx, &mut self.upstream) {
             Poll::Pending => Ok(false),
-            Poll::Ready(Came::Bytes(read)) => {
+            Poll::Ready(ReadOutcome::Bytes(read)) => {
                 self.reply.has_begun = true;
                 self.state.borrow_mut().accounting.bytes.received += read as u64;
                 Ok(true)
             }
-            Poll::Ready(Came::Closed) => self.server_gone(),
+            Poll::Ready(ReadOutcome::Closed) => self.server_gone(),
         }
     }
 
@@ -180,7 +180,7 @@ impl Exchange<'_> {
         let proxy = self.session.proxy_at(self.terms.backend);
         let servers = proxy.backend.as_ref().map(|backend| &backend.servers);
         if let Some(server) = servers.zip(state.route.server).and_then(|(servers, server)| servers.get(server)) {
-            metrics::server_handshake(&self.session.worker, (proxy.index, server.serial), handshake);
+            metrics::server_handshake(&self.session.worker, proxy.index, server.serial, handshake);
         }
     }
 
@@ -188,7 +188,7 @@ impl Exchange<'_> {
         let state = &mut *self.state.borrow_mut();
         let proxy = self.session.proxy_at(self.terms.backend);
         let server = state.route.server.and_then(|server| proxy.server(server));
-        early::note_refusal(state, server);
+        early_data::note_refusal(state, server);
     }
 
     /// Whether the server's statement that it has not processed the request can be forwarded to the client: no server
@@ -244,7 +244,7 @@ impl Exchange<'_> {
         if !self.reply.message.is_queued() {
             return Ok(());
         }
-        let mut moved = Moved::default();
+        let mut moved = FlowProgress::default();
         let flushed = self.reply.message.poll_flush(cx, &mut self.client.conn, &mut moved);
         if let Some(progress) = moved.write_progress() {
             self.client_side.writes(rt::now(), progress);
@@ -257,29 +257,29 @@ impl Exchange<'_> {
     }
 
     /// Parses one head, and forwards it if it is an interim response.
-    fn parse_head(&mut self) -> Result<Found, End> {
+    fn parse_head(&mut self) -> Result<AnswerHeadKind, End> {
         let state = &mut *self.state.borrow_mut();
         let method = state.request.known_method();
         let found = self.reply.message.parse(&self.upstream, method, &self.terms.limits, &mut state.response);
         if let Some(progress) = found.progress() {
             self.server_side.reads(rt::now(), progress);
         }
-        if found == Found::Final && self.upstream.is_application() {
+        if found == AnswerHeadKind::Final && self.upstream.is_application() {
             fcgi::date(&self.session.worker, &mut state.response);
             tracing::application_answered(self.session, state);
         }
         let kills = self.note_link(state, 0);
         match found {
             _ if kills => return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502),
-            Found::Invalid(fault) => {
+            AnswerHeadKind::Invalid(fault) => {
                 if let Some(fault) = fault {
-                    capturing::response(self.session, state, fault, self.reply.message.received());
+                    capture_errors::response(self.session, state, fault, self.reply.message.received());
                     tracing::bad_answer(self.session, state, self.upstream.is_application());
                 }
                 return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
             }
-            Found::Interim => {}
-            Found::Final if state.request.upgrade => return self.judge_upgrade(state),
+            AnswerHeadKind::Interim => {}
+            AnswerHeadKind::Final if state.request.upgrade => return self.judge_upgrade(state),
             found => return Ok(found),
         }
         self.reply.interim += 1;
@@ -299,7 +299,7 @@ impl Exchange<'_> {
         }
         state.response.clear();
         metrics::interim(self.session, state);
-        Ok(Found::Interim)
+        Ok(AnswerHeadKind::Interim)
     }
 
     /// Records the glitches and the protocol state of the server's connection, with `more` glitches in addition.
@@ -323,7 +323,7 @@ impl Exchange<'_> {
     }
 
     /// Validates the answer to an upgrade request, for any HTTP version.
-    fn judge_upgrade(&self, state: &mut StreamState) -> Result<Found, End> {
+    fn judge_upgrade(&self, state: &mut StreamState) -> Result<AnswerHeadKind, End> {
         let is_stream = self.upstream.is_stream();
         match state.response.status() {
             200..300 if is_stream => websocket::complete(&state.request, &mut state.response),
@@ -338,7 +338,7 @@ impl Exchange<'_> {
             }
             _ => {}
         }
-        Ok(Found::Final)
+        Ok(AnswerHeadKind::Final)
     }
 
     /// Processes an answer before its rules run: retries, cache validation, health and statistics.
@@ -350,7 +350,7 @@ impl Exchange<'_> {
             return Err(End::Retry { bad_answer: false });
         }
         if state.attempts.is_observed {
-            observing::answer(self.session, state, status);
+            observe::answer(self.session, state, status);
         }
         if self.terms.retry_on.keeps_request() && self.retries(RetryOn::status(status)) {
             return Err(End::Retry { bad_answer: false });
@@ -381,14 +381,14 @@ impl Exchange<'_> {
 
     /// Replaces the server's answer by that of a rule, or by none.
     pub(in crate::stream) fn replace_answer(&mut self, ending: Box<Ending<'static>>) -> End {
-        if let Manner::Silent(hops) = ending.manner {
+        if let AnswerTiming::Silent(hops) = ending.manner {
             // If the system does not permit a silent drop, the connection is closed anyway.
             self.client.forget(hops);
             let state = &mut *self.state.borrow_mut();
             state.answer.status = state.answer.server_status.map_or(state.answer.status, i32::from);
         }
         let (outcome, status) = (ending.outcome, ending.status);
-        if ending.manner == Manner::Never && outcome.cause == Cause::Local {
+        if ending.manner == AnswerTiming::Never && outcome.cause == Cause::Local {
             // A script has ended it: it has no status, as in HAProxy.
             self.state.borrow_mut().answer.status = 0;
         }
@@ -428,7 +428,7 @@ impl Exchange<'_> {
         let served_here = self.upstream.is_service();
         // A client that got no 100 (Continue) may omit its body. A server has decided that itself.
         let body_is_sure = !served_here || self.request.body.may_end();
-        let onward = Onward {
+        let onward = ForwardTerms {
             for_head_alone: state.wants_head_alone(),
             tunnel,
             uncoded: !self.upstream.is_coded(),

@@ -35,7 +35,7 @@ impl Exchange<'_> {
                     self.rules.running = Some(action);
                     return Ok(false);
                 };
-                match script::judge(&verdict, Direction::Response) {
+                match script::effect_of(&verdict, Direction::Response) {
                     Ok(true) => {}
                     Ok(false) => break,
                     Err(ended) if verdict.says_how() => {

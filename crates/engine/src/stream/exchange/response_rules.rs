@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use base::moment::Moment;
 use config::spec::LogLevel;
-use conn::h1::Coming;
+use conn::h1::ExpectedBody;
 use expression::sample::Direction;
 use policy::rule::{Final, Rule, Wait};
 
@@ -27,7 +27,7 @@ pub(super) struct PausedRules {
     /// The stage whose rules are delayed.
     stage: Stage,
     progress: Progress,
-    held: Held,
+    held: RuleWait,
 }
 
 /// The stages of the rules, in their order.
@@ -42,11 +42,11 @@ enum Stage {
 }
 
 /// The event for which a rule waits.
-enum Held {
+enum RuleWait {
     /// A time.
     Until(Moment),
     /// The answer's body, until `deadline`.
-    Body { deadline: Moment, coming: Coming, large: Option<usize> },
+    Body { deadline: Moment, coming: ExpectedBody, large: Option<usize> },
     /// The other tasks of the worker.
     Turn,
     /// An action of a script, or an agent.
@@ -56,7 +56,7 @@ enum Held {
 }
 
 /// Result of a wait.
-enum Waited {
+enum WaitOutcome {
     /// The rules continue.
     Goes,
     /// The event has not occurred in time.
@@ -70,14 +70,14 @@ enum Waited {
 impl PausedRules {
     /// Whether the wait is for data of the server.
     pub(super) fn awaits_server(&self) -> bool {
-        matches!(self.held, Held::Body { .. })
+        matches!(self.held, RuleWait::Body { .. })
     }
 
     /// Returns the time at which the wait ends in any case.
     pub(super) fn deadline(&self) -> Option<Moment> {
         match &self.held {
-            Held::Until(moment) | Held::Body { deadline: moment, .. } => Some(*moment),
-            Held::Turn | Held::Script(_) | Held::Over => None,
+            RuleWait::Until(moment) | RuleWait::Body { deadline: moment, .. } => Some(*moment),
+            RuleWait::Turn | RuleWait::Script(_) | RuleWait::Over => None,
         }
     }
 }
@@ -155,10 +155,10 @@ impl Exchange<'_> {
                     self.rules.paused = Some(paused_rules);
                     return ResponseVerdict::Waits;
                 }
-                Poll::Ready(Waited::Late) => return ResponseVerdict::Late,
-                Poll::Ready(Waited::Ends(ending)) => return self.ended(ending),
-                Poll::Ready(Waited::Goes) => {}
-                Poll::Ready(Waited::Stops) => paused_rules.progress = Progress::STOPPED,
+                Poll::Ready(WaitOutcome::Late) => return ResponseVerdict::Late,
+                Poll::Ready(WaitOutcome::Ends(ending)) => return self.ended(ending),
+                Poll::Ready(WaitOutcome::Goes) => {}
+                Poll::Ready(WaitOutcome::Stops) => paused_rules.progress = Progress::STOPPED,
             }
             // No timeout ran during the wait.
             self.server_side.reading_resumes(rt::now());
@@ -205,9 +205,9 @@ impl Exchange<'_> {
                 let state = &mut *self.state.borrow_mut();
                 let mut head = std::mem::take(&mut state.response);
                 let (session, behind) = (self.session, self.reply.message.behind(&self.upstream));
-                let wait = match run_response(session, state, (&mut head, behind), rules, progress) {
+                let wait = match run_response(session, state, &mut head, behind, rules, progress) {
                     Stop::End | Stop::Cache(_) | Stop::Store(_) => None,
-                    Stop::Yield => Some(Held::Turn),
+                    Stop::Yield => Some(RuleWait::Turn),
                     Stop::Wait(wait) => Some(self.hold(EvalContext::response(session, state, &head), wait)),
                     Stop::Final(ended) => {
                         let view = EvalContext::response(session, state, &head).behind(behind);
@@ -222,10 +222,10 @@ impl Exchange<'_> {
             };
             let mut held = wait?;
             match self.wait(cx, &mut held) {
-                Poll::Ready(Waited::Goes) => {}
-                Poll::Ready(Waited::Late) => return Some(ResponseVerdict::Late),
-                Poll::Ready(Waited::Stops) => return None,
-                Poll::Ready(Waited::Ends(ending)) => return Some(self.ended(ending)),
+                Poll::Ready(WaitOutcome::Goes) => {}
+                Poll::Ready(WaitOutcome::Late) => return Some(ResponseVerdict::Late),
+                Poll::Ready(WaitOutcome::Stops) => return None,
+                Poll::Ready(WaitOutcome::Ends(ending)) => return Some(self.ended(ending)),
                 Poll::Pending => {
                     self.rules.paused = Some(Box::new(PausedRules { stage, progress: *progress, held }));
                     return Some(ResponseVerdict::Waits);
@@ -251,59 +251,61 @@ impl Exchange<'_> {
     }
 
     /// Polls an action of a script.
-    fn poll_script(&self, cx: &mut Context<'_>, action: &mut dyn Action) -> Poll<Waited> {
+    fn poll_script(&self, cx: &mut Context<'_>, action: &mut dyn Action) -> Poll<WaitOutcome> {
         let (session, behind) = (self.session, self.reply.message.behind(&self.upstream));
         let access = StreamAccess::of_message(session, self.state, Direction::Response, behind);
-        action.poll(cx, &access).map(|verdict| match script::judge(&verdict, Direction::Response) {
-            Ok(true) => Waited::Goes,
-            Ok(false) => Waited::Stops,
+        action.poll(cx, &access).map(|verdict| match script::effect_of(&verdict, Direction::Response) {
+            Ok(true) => WaitOutcome::Goes,
+            Ok(false) => WaitOutcome::Stops,
             Err(ended) => {
                 let state = self.state.borrow();
                 let view = EvalContext::response(session, &state, &state.response);
-                Waited::Ends(Box::new(script::end(view, verdict, ended)))
+                WaitOutcome::Ends(Box::new(script::end(view, verdict, ended)))
             }
         })
     }
 
     /// Starts the wait that a rule demands.
-    fn hold(&self, view: EvalContext<'_>, wait: &Wait) -> Held {
+    fn hold(&self, view: EvalContext<'_>, wait: &Wait) -> RuleWait {
         match wait {
             Wait::Pause(period) => {
                 match view.behind(self.reply.message.behind(&self.upstream)).lend(|context| period.evaluate(context)) {
-                    Some(period) => Held::Until(rt::now() + period),
-                    None => Held::Over,
+                    Some(period) => RuleWait::Until(rt::now() + period),
+                    None => RuleWait::Over,
                 }
             }
             Wait::Body(body) => {
                 let framing = view.response.map_or(wire::http::Framing::None, |head| head.framing);
                 let behind = self.reply.message.behind(&self.upstream);
-                let mut coming = Coming::new(behind.framing_of(framing), body.least);
+                let mut coming = ExpectedBody::new(behind.framing_of(framing), body.least);
                 // A malformed coding is reported when the body is forwarded.
                 if coming.take(behind.data).is_err() || coming.is_over() {
-                    return Held::Over;
+                    return RuleWait::Over;
                 }
                 let large = self.session.generation().program.global.large_bufsize.filter(|_| body.large);
-                Held::Body { deadline: rt::now() + body.limit, coming, large }
+                RuleWait::Body { deadline: rt::now() + body.limit, coming, large }
             }
-            Wait::Script(_) | Wait::Agent(_) => actions::begin(self.session, wait).map_or(Held::Over, Held::Script),
+            Wait::Script(_) | Wait::Agent(_) => {
+                actions::begin(self.session, wait).map_or(RuleWait::Over, RuleWait::Script)
+            }
             // These are waits of requests.
-            Wait::Hint(..) | Wait::Lookup(_) | Wait::Handshake | Wait::Decompressed(_) => Held::Over,
+            Wait::Hint(..) | Wait::Lookup(_) | Wait::Handshake | Wait::Decompressed(_) => RuleWait::Over,
         }
     }
 
     /// Ready when the wait is over.
-    fn wait(&mut self, cx: &mut Context<'_>, held: &mut Held) -> Poll<Waited> {
+    fn wait(&mut self, cx: &mut Context<'_>, held: &mut RuleWait) -> Poll<WaitOutcome> {
         match held {
-            Held::Script(action) => self.poll_script(cx, &mut **action),
-            Held::Over => Poll::Ready(Waited::Goes),
-            Held::Turn => {
-                *held = Held::Over;
+            RuleWait::Script(action) => self.poll_script(cx, &mut **action),
+            RuleWait::Over => Poll::Ready(WaitOutcome::Goes),
+            RuleWait::Turn => {
+                *held = RuleWait::Over;
                 cx.waker().wake_by_ref();
                 Poll::Pending
             }
-            Held::Until(moment) if rt::now() >= *moment => Poll::Ready(Waited::Goes),
-            Held::Until(_) => Poll::Pending,
-            Held::Body { deadline, coming, large } => loop {
+            RuleWait::Until(moment) if rt::now() >= *moment => Poll::Ready(WaitOutcome::Goes),
+            RuleWait::Until(_) => Poll::Pending,
+            RuleWait::Body { deadline, coming, large } => loop {
                 let before = self.reply.message.received().len();
                 match self.reply.message.poll_buffer(cx, &mut self.upstream, large) {
                     Poll::Ready(Some(read)) => {
@@ -313,14 +315,14 @@ impl Exchange<'_> {
                                 self.server_side.reads(rt::now(), progress);
                             }
                             Ok(_) => {}
-                            Err(_) => return Poll::Ready(Waited::Goes),
+                            Err(_) => return Poll::Ready(WaitOutcome::Goes),
                         }
                         if coming.is_over() {
-                            return Poll::Ready(Waited::Goes);
+                            return Poll::Ready(WaitOutcome::Goes);
                         }
                     }
-                    Poll::Ready(None) => return Poll::Ready(Waited::Goes),
-                    Poll::Pending if rt::now() >= *deadline => return Poll::Ready(Waited::Late),
+                    Poll::Ready(None) => return Poll::Ready(WaitOutcome::Goes),
+                    Poll::Pending if rt::now() >= *deadline => return Poll::Ready(WaitOutcome::Late),
                     Poll::Pending => return Poll::Pending,
                 }
             },

@@ -47,7 +47,7 @@ pub enum End {
 
 /// State after an exchange. The rest of the request must be read if the client's connection is to continue.
 #[derive(Debug, Clone, Copy)]
-pub struct Remains {
+pub struct ExchangeResult {
     /// The client's connection continues.
     pub client_goes_on: bool,
     /// The link may serve another request.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use base::buffer::Buffer;
 use base::moment::Moment;
-use conn::flow::{Passed, forward};
+use conn::flow::{FilterOutput, forward};
 use expression::sample::Direction;
 use live::table::Pinned;
 use policy::program::Bandwidth;
@@ -78,15 +78,22 @@ impl Filter for BandwidthFilter {
         self.enabled && (direction == Direction::Request) == self.plan.upload
     }
 
-    fn body(&mut self, _: &FilterContext, _: Direction, input: &mut Buffer, output: &mut Buffer, _: bool) -> Passed {
+    fn body(
+        &mut self,
+        _: &FilterContext,
+        _: Direction,
+        input: &mut Buffer,
+        output: &mut Buffer,
+        _: bool,
+    ) -> FilterOutput {
         if input.is_empty() {
-            return Passed::Through;
+            return FilterOutput::Through;
         }
         let now = rt::now();
         let mut kept = 0;
         if let Some((moment, bytes)) = self.promise {
             if now < moment {
-                return Passed::Until(moment);
+                return FilterOutput::Until(moment);
             }
             self.promise = None;
             self.meter.free(moment, self.limit);
@@ -104,12 +111,12 @@ impl Filter for BandwidthFilter {
                 _ => (moment, least),
             };
             self.promise = Some(promise);
-            return Passed::Until(promise.0);
+            return FilterOutput::Until(promise.0);
         }
         let most = if free < least { kept } else { kept + free };
         let gone = forward(input, output, usize::try_from(most).unwrap_or(usize::MAX)) as u64;
         self.meter.count(gone.saturating_sub(kept));
-        if input.is_empty() { Passed::Through } else { Passed::Again }
+        if input.is_empty() { FilterOutput::Through } else { FilterOutput::Again }
     }
 }
 

@@ -2,7 +2,7 @@
 //! the space that the cache has reserved. Must never change a byte, and never store a response before its end.
 
 use base::buffer::Buffer;
-use conn::flow::{Passed, forward};
+use conn::flow::{FilterOutput, forward};
 use expression::sample::Direction;
 use live::cache::Storing;
 use policy::program;
@@ -64,7 +64,7 @@ pub fn keep(session: &Session, state: &mut StreamState, cache: usize, storing: S
     let set = &mut *filters.borrow_mut();
     if let Some((position, plan)) = implied {
         set.context.has_backend = state.route.backend.is_some();
-        set.attach_first(position, position.0 != session.frontend, Box::new(CacheFilter::storing(plan, storing)));
+        set.attach_first(position, position.proxy != session.frontend, Box::new(CacheFilter::storing(plan, storing)));
         return;
     }
     let found = set.response.iter().find(|index| is_of(&set.attached[**index].filter, cache)).copied();
@@ -79,7 +79,9 @@ fn implied(session: &Session, state: &StreamState, cache: usize) -> Option<(Rule
     let proxies = [Some(session.proxy()), backend.map(|index| session.proxy_at(index))].into_iter().flatten();
     let mut all = proxies.flat_map(|proxy| proxy.filters.response.iter().map(move |index| (proxy, *index)));
     all.find_map(|(proxy, index)| match proxy.filters.list.get(index) {
-        Some(program::Filter::Cache(plan)) if plan.first && plan.cache == cache => Some(((proxy.index, index), *plan)),
+        Some(program::Filter::Cache(plan)) if plan.first && plan.cache == cache => {
+            Some((RulePosition { proxy: proxy.index, index }, *plan))
+        }
         _ => None,
     })
 }
@@ -102,7 +104,14 @@ impl Filter for CacheFilter {
         direction == Direction::Response && self.storing.is_some()
     }
 
-    fn body(&mut self, _: &FilterContext, _: Direction, input: &mut Buffer, output: &mut Buffer, _: bool) -> Passed {
+    fn body(
+        &mut self,
+        _: &FilterContext,
+        _: Direction,
+        input: &mut Buffer,
+        output: &mut Buffer,
+        _: bool,
+    ) -> FilterOutput {
         if !input.is_empty() {
             let moved = forward(input, output, usize::MAX);
             let data = output.data();
@@ -111,6 +120,6 @@ impl Filter for CacheFilter {
                 self.storing = None;
             }
         }
-        if input.is_empty() { Passed::Through } else { Passed::Again }
+        if input.is_empty() { FilterOutput::Through } else { FilterOutput::Again }
     }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use base::buffer::Buffer;
 use base::moment::Moment;
-use conn::flow::{BodyFilter, Passed};
+use conn::flow::{BodyFilter, FilterOutput};
 use expression::sample::Direction;
 use wire::http::Fields;
 
@@ -46,7 +46,7 @@ impl BodyFilter for Chain {
         }
     }
 
-    fn pass(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Passed {
+    fn pass(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> FilterOutput {
         let set = &mut *self.filters.borrow_mut();
         let (context, direction) = (set.context, self.direction);
         let mut until: Option<Moment> = None;
@@ -73,29 +73,29 @@ impl BodyFilter for Chain {
                 filter.body(&context, direction, from, to, source_ended)
             } else {
                 conn::flow::forward(from, to, usize::MAX);
-                Passed::Through
+                FilterOutput::Through
             };
             // A filter that delays may hold all its input itself.
-            stage.busy = matches!(passed, Passed::Again | Passed::Until(_));
+            stage.busy = matches!(passed, FilterOutput::Again | FilterOutput::Until(_));
             match passed {
-                Passed::Through => {
+                FilterOutput::Through => {
                     again |= !from.is_empty();
                     if source_ended && from.is_empty() {
                         stage.done = true;
                         filter.note(&context, Event::MessageEnded(direction));
                     }
                 }
-                Passed::Again => again = true,
-                Passed::Refused => return Passed::Refused,
-                Passed::Until(moment) => until = Some(until.map_or(moment, |until| until.min(moment))),
+                FilterOutput::Again => again = true,
+                FilterOutput::Refused => return FilterOutput::Refused,
+                FilterOutput::Until(moment) => until = Some(until.map_or(moment, |until| until.min(moment))),
             }
             // The next filter receives the end with the last bytes of this one.
             source_ended &= stage.done;
         }
         match until {
-            Some(moment) => Passed::Until(moment),
-            None if again => Passed::Again,
-            None => Passed::Through,
+            Some(moment) => FilterOutput::Until(moment),
+            None if again => FilterOutput::Again,
+            None => FilterOutput::Through,
         }
     }
 }

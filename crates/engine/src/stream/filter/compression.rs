@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use base::buffer::Buffer;
 use config::spec::CompressionAlgorithm;
-use conn::flow::{Passed, forward, make_output};
+use conn::flow::{FilterOutput, forward, make_output};
 use expression::sample::Direction;
 use live::ReservedMemory;
 use live::counters::{ContentCounters, Count, ProcessCounters, Rate};
@@ -435,7 +435,7 @@ impl Filter for CompressionFilter {
         input: &mut Buffer,
         output: &mut Buffer,
         ended: bool,
-    ) -> Passed {
+    ) -> FilterOutput {
         let (is_identity, flushing, finished) = match &self.coder {
             Some(Coder { state: Some(state), .. }) => (false, state.flushing, state.finished),
             _ => (true, false, false),
@@ -448,20 +448,20 @@ impl Filter for CompressionFilter {
             if ended && input.is_empty() {
                 self.end();
             }
-            return if input.is_empty() { Passed::Through } else { Passed::Again };
+            return if input.is_empty() { FilterOutput::Through } else { FilterOutput::Again };
         }
         if finished || input.is_empty() && !flushing && !ended {
-            return Passed::Through;
+            return FilterOutput::Through;
         }
         if self.compress(input, output, ended).is_none() {
-            return Passed::Refused;
+            return FilterOutput::Refused;
         }
-        let Some(Coder { state: Some(state), .. }) = &self.coder else { return Passed::Through };
+        let Some(Coder { state: Some(state), .. }) = &self.coder else { return FilterOutput::Through };
         if state.finished {
             self.end();
-            return Passed::Through;
+            return FilterOutput::Through;
         }
-        if input.is_empty() && !state.flushing { Passed::Through } else { Passed::Again }
+        if input.is_empty() && !state.flushing { FilterOutput::Through } else { FilterOutput::Again }
     }
 }
 

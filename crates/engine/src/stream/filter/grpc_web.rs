@@ -4,7 +4,7 @@
 
 use base::buffer::Buffer;
 use base64ct::{Base64, Encoding};
-use conn::flow::{Passed, forward, make_output};
+use conn::flow::{FilterOutput, forward, make_output};
 use expression::sample::Direction;
 use wire::grpc_web::trailers_frame;
 use wire::http::{Fields, Framing, Head};
@@ -78,28 +78,28 @@ impl GrpcWebFilter {
     }
 
     /// Decodes the available input.
-    fn decode(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Passed {
+    fn decode(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> FilterOutput {
         make_output(output);
         let most = input.len().min(output.room());
         let mut decoded = Vec::with_capacity(most);
         for byte in &input.data()[..most] {
             if !self.group.push(*byte, &mut decoded) {
-                return Passed::Refused;
+                return FilterOutput::Refused;
             }
         }
         input.consume(most);
         // A group decodes to three bytes for four characters; the pending one adds less than it has consumed.
         let fits = output.push(&decoded);
         match (fits, input.is_empty()) {
-            (false, _) => Passed::Refused,
-            (true, true) if ended && !self.group.is_whole() => Passed::Refused,
-            (true, true) => Passed::Through,
-            (true, false) => Passed::Again,
+            (false, _) => FilterOutput::Refused,
+            (true, true) if ended && !self.group.is_whole() => FilterOutput::Refused,
+            (true, true) => FilterOutput::Through,
+            (true, false) => FilterOutput::Again,
         }
     }
 
     /// Passes the payload, then the frame of the trailers, as Base64 if the client requires it.
-    fn translate(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Passed {
+    fn translate(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> FilterOutput {
         if self.text_answer {
             make_output(output);
             encode(input, output);
@@ -107,7 +107,7 @@ impl GrpcWebFilter {
             forward(input, output, usize::MAX);
         }
         if !ended || !input.is_empty() {
-            return if input.is_empty() { Passed::Through } else { Passed::Again };
+            return if input.is_empty() { FilterOutput::Through } else { FilterOutput::Again };
         }
         if output.is_empty() && self.out < self.last.len() {
             make_output(output);
@@ -124,7 +124,7 @@ impl GrpcWebFilter {
             }
         }
         self.out = self.last.len() - frame.len();
-        if frame.is_empty() { Passed::Through } else { Passed::Again }
+        if frame.is_empty() { FilterOutput::Through } else { FilterOutput::Again }
     }
 }
 
@@ -171,7 +171,7 @@ impl Filter for GrpcWebFilter {
         input: &mut Buffer,
         output: &mut Buffer,
         ended: bool,
-    ) -> Passed {
+    ) -> FilterOutput {
         match direction {
             Direction::Request => self.decode(input, output, ended),
             Direction::Response => self.translate(input, output, ended),

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use base::buffer::Buffer;
 use conn::copy::{Feed, SharedFeed};
-use conn::flow::{Passed, forward};
+use conn::flow::{FilterOutput, forward};
 use expression::sample::Direction;
 use wire::http::Framing;
 
@@ -74,7 +74,7 @@ impl Filter for MirrorFilter {
         input: &mut Buffer,
         output: &mut Buffer,
         ended: bool,
-    ) -> Passed {
+    ) -> FilterOutput {
         // The copy can end before its request; its payload is not kept then.
         if self.feed.as_ref().is_some_and(|feed| Rc::strong_count(feed) == 1) {
             self.feed = None;
@@ -87,7 +87,7 @@ impl Filter for MirrorFilter {
             }
         }
         forward(input, output, usize::MAX);
-        Passed::Through
+        FilterOutput::Through
     }
 }
 

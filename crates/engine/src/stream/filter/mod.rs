@@ -22,7 +22,7 @@ use expression::sample::Direction;
 use policy::program::{self, Proxy};
 use wire::http::Head;
 
-use crate::filter::set::{Attached, AttachedFilter};
+use crate::filter::set::{AttachedFilter, FilterEntry};
 pub use crate::filter::{Event, HeadRefused, RulePosition};
 use crate::filter::{Filter, FilterContext, Filters, ProxyPair, Set};
 use crate::session::Session;
@@ -101,10 +101,11 @@ impl Set {
     fn attach(&mut self, session: &Session, state: &SharedStreamState, proxy: &Proxy, of_backend: bool) {
         let first = self.attached.len();
         for (index, plan) in proxy.filters.list.iter().enumerate() {
-            let filter = filter_of(plan, session, state, (proxy.index, index), of_backend);
+            let position = RulePosition { proxy: proxy.index, index };
+            let filter = filter_of(plan, session, state, position, of_backend);
             let filter = filter.unwrap_or_else(|| AttachedFilter::BuiltIn(Box::new(PlaceholderFilter)));
             self.scripted |= filter.is_script();
-            self.attached.push(Attached { proxy: proxy.index, index, of_backend, filter });
+            self.attached.push(FilterEntry { position, of_backend, filter });
             let context = self.context;
             self.attached.last_mut().into_iter().for_each(|own| own.filter.note(&context, Event::Attached));
         }

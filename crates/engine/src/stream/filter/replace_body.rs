@@ -3,7 +3,7 @@
 //! and its result. Must never look into a body that has a content coding, or into a partial body.
 
 use base::buffer::Buffer;
-use conn::flow::{Passed, make_output};
+use conn::flow::{FilterOutput, make_output};
 use expression::pattern::{Places, Regex, Steps, expand};
 use expression::sample::{Direction, Exhausted};
 use wire::http::{Framing, Head, Version};
@@ -70,7 +70,7 @@ impl ReplaceBodyFilter {
 }
 
 /// Removes fields that do not apply to the new body, and changes its framing.
-fn mark(head: &mut Head, head_alone: bool) {
+fn describe_new_body(head: &mut Head, head_alone: bool) {
     if matches!(head.framing, Framing::Length(_)) {
         head.frame_in_chunks();
     } else if head_alone {
@@ -109,7 +109,7 @@ impl Filter for ReplaceBodyFilter {
         let fits = self.fits(head) && (has_body || self.head_alone);
         self.active = Some(fits && has_body);
         if fits {
-            mark(head, self.head_alone);
+            describe_new_body(head, self.head_alone);
         }
     }
 
@@ -124,9 +124,9 @@ impl Filter for ReplaceBodyFilter {
         input: &mut Buffer,
         output: &mut Buffer,
         ended: bool,
-    ) -> Passed {
+    ) -> FilterOutput {
         make_output(output);
-        self.scanner.pass((&self.regex, &self.text), input, output, ended).unwrap_or(Passed::Refused)
+        self.scanner.pass((&self.regex, &self.text), input, output, ended).unwrap_or(FilterOutput::Refused)
     }
 }
 
@@ -152,19 +152,19 @@ impl Scanner {
         input: &mut Buffer,
         output: &mut Buffer,
         ended: bool,
-    ) -> Result<Passed, Exhausted> {
+    ) -> Result<FilterOutput, Exhausted> {
         loop {
             if !self.write(output) {
-                return Ok(Passed::Again);
+                return Ok(FilterOutput::Again);
             }
             if self.window.is_none() && !self.fill(input, ended) {
-                return Ok(Passed::Through);
+                return Ok(FilterOutput::Through);
             }
             if output.room() == 0 {
-                return Ok(Passed::Again);
+                return Ok(FilterOutput::Again);
             }
             if !self.scan(what)? {
-                return Ok(Passed::Again);
+                return Ok(FilterOutput::Again);
             }
         }
     }
@@ -207,7 +207,7 @@ impl Scanner {
         let is_last = *window == Some(true);
         let until = if is_last { held.len() } else { held.len() - MATCH };
         let steps = Steps::for_replacing(held.len());
-        let mut search = regex.search(places, held, (&steps, true))?;
+        let mut search = regex.search(places, held, &steps, true)?;
         while made.len() < MADE {
             // An empty match is possible after the last byte.
             let found = match if *gone < until || is_last { search.next(*gone) } else { Ok(None) } {
@@ -272,7 +272,7 @@ mod tests {
                 let mut output = Buffer::with_capacity(room);
                 let passed = scanner.pass((regex, text), &mut input, &mut output, ended).unwrap();
                 out.extend_from_slice(output.data());
-                if passed == Passed::Through {
+                if passed == FilterOutput::Through {
                     break;
                 }
             }
@@ -287,7 +287,7 @@ mod tests {
     /// Result of the whole body at once.
     fn at_once(regex: &Regex, text: &[u8], body: &[u8]) -> Vec<u8> {
         let (mut places, steps, mut out, mut from) = (Places::default(), Steps::for_replacing(1 << 40), Vec::new(), 0);
-        let mut search = regex.search(&mut places, body, (&steps, true)).unwrap();
+        let mut search = regex.search(&mut places, body, &steps, true).unwrap();
         while let Some((start, end)) = search.next(from).unwrap().filter(|_| !body.is_empty()) {
             out.extend_from_slice(&body[from..start]);
             expand(&search, body, text, &mut |bytes| out.extend_from_slice(bytes));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::buffer::Buffer;
 use config::spec::DataKind;
-use conn::flow::{Passed, forward};
+use conn::flow::{FilterOutput, forward};
 use expression::sample::Direction;
 use live::table::Pinned;
 use policy::program::SharedBandwidth;
@@ -40,25 +40,32 @@ impl Filter for SharedBandwidthFilter {
         self.entry.is_some() && (direction == Direction::Request) == self.plan.upload
     }
 
-    fn body(&mut self, _: &FilterContext, _: Direction, input: &mut Buffer, output: &mut Buffer, _: bool) -> Passed {
+    fn body(
+        &mut self,
+        _: &FilterContext,
+        _: Direction,
+        input: &mut Buffer,
+        output: &mut Buffer,
+        _: bool,
+    ) -> FilterOutput {
         let Some(entry) = &self.entry else {
             forward(input, output, usize::MAX);
-            return if input.is_empty() { Passed::Through } else { Passed::Again };
+            return if input.is_empty() { FilterOutput::Through } else { FilterOutput::Again };
         };
         if input.is_empty() {
-            return Passed::Through;
+            return FilterOutput::Through;
         }
         let kind = if self.plan.upload { DataKind::BytesInRate } else { DataKind::BytesOutRate };
         let (now, waiting) = (rt::now(), input.len() as u64);
         let least = self.plan.min_size.max(SEGMENT.min(self.limit / 10)).clamp(1, self.limit.max(1)).min(waiting);
-        match entry.take_bytes(kind, now, self.limit, (least, waiting)) {
-            Err(moment) => Passed::Until(moment),
+        match entry.take_bytes(kind, now, self.limit, least, waiting) {
+            Err(moment) => FilterOutput::Until(moment),
             Ok(bytes) => {
                 let gone = forward(input, output, usize::try_from(bytes).unwrap_or(usize::MAX)) as u64;
                 if gone < bytes {
                     entry.give_back(kind, now, bytes - gone);
                 }
-                if input.is_empty() { Passed::Through } else { Passed::Again }
+                if input.is_empty() { FilterOutput::Through } else { FilterOutput::Again }
             }
         }
     }

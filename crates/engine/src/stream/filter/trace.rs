@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use base::buffer::Buffer;
-use conn::flow::{Passed, forward};
+use conn::flow::{FilterOutput, forward};
 use expression::sample::Direction;
 use policy::program::Trace;
 use wire::http::Head;
@@ -112,7 +112,7 @@ impl Filter for TraceFilter {
         input: &mut Buffer,
         output: &mut Buffer,
         _: bool,
-    ) -> Passed {
+    ) -> FilterOutput {
         let length = input.len();
         let mut share = match self.plan.random_forwarding {
             true => (rt::random() % (length as u64 + 1)) as usize,
@@ -130,7 +130,7 @@ impl Filter for TraceFilter {
                 print(text.as_bytes());
             }
         }
-        if gone == length { Passed::Through } else { Passed::Again }
+        if gone == length { FilterOutput::Through } else { FilterOutput::Again }
     }
 }
 

@@ -32,7 +32,7 @@ pub fn run_after<'s>(session: &'s Session, state: &StreamState, head: &mut Head)
         }
         let mut course = RuleRun::new(session, rules);
         loop {
-            return match finish_response(&mut course, state, (head, BufferedBody::NONE)) {
+            return match finish_response(&mut course, state, head, BufferedBody::NONE) {
                 Stop::Final(ended) => Some(ended),
                 Stop::Wait(Wait::Script(call)) => match run_at_once(session, state, head, call) {
                     Ok(true) => continue,
@@ -58,7 +58,7 @@ fn run_at_once(
     let head = RefCell::new(head);
     let access = StreamAccess::of_answer(session, state, &head);
     match action.poll(&mut Context::from_waker(Waker::noop()), &access) {
-        Poll::Ready(verdict) => script::judge(&verdict, Direction::Response),
+        Poll::Ready(verdict) => script::effect_of(&verdict, Direction::Response),
         Poll::Pending => Err(&script::FAILED),
     }
 }

@@ -1,19 +1,16 @@
 //! Measures the cost of rules (`set profiling rules on`): reads the clock before and after each. Must never change the effect of
 //! a rule, nor run while nothing is measured.
 
-use std::time::Duration;
-
 use base::Moment;
 use policy::program::Frontend;
-use policy::rule::{Bound, PersistOrder, ServerChoice};
+use policy::rule::{PersistOrder, SelectedServer, ServerChoice};
 
 use crate::rule_costs::RuleCost;
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
 
 /// Adds to the cost of a rule.
-pub fn add<T>(session: &Session, rules: &[T], at: usize, (evaluated, taken): (u64, u64), time: Duration) {
-    let cost = RuleCost { evaluated, taken, time };
+pub fn add<T>(session: &Session, rules: &[T], at: usize, cost: RuleCost) {
     session.worker.rule_costs.add(session.generation().number(), rules, at, cost);
 }
 
@@ -34,7 +31,7 @@ impl<'s, 'r, T> Laps<'s, 'r, T> {
     pub fn lap(&mut self, at: usize, taken: bool) {
         let now = rt::read_clock();
         let time = now.saturating_since(std::mem::replace(&mut self.since, now));
-        add(self.session, self.rules, at, (1, u64::from(taken)), time);
+        add(self.session, self.rules, at, RuleCost { evaluated: 1, taken: u64::from(taken), time });
     }
 }
 
@@ -65,7 +62,7 @@ pub fn choose(
     choice: &ServerChoice,
     order: Option<PersistOrder>,
     is_usable: impl Fn(usize) -> bool,
-) -> Option<Bound> {
+) -> Option<SelectedServer> {
     if !view.session.worker.rule_costs.is_on() {
         return view.lend(|context| choice.named(context, order, is_usable));
     }

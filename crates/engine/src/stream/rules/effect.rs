@@ -11,7 +11,7 @@ use live::table::Pinned;
 use policy::rule::{Action, End, Packets, Peer, TimeoutKind, integer};
 
 use crate::session::Session;
-use crate::session::attached::Attached;
+use crate::session::attached_server::AttachedServer;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::{conclude, filter, instrumentation, tracking};
 
@@ -43,7 +43,7 @@ pub(super) enum Effect {
     /// Writes a log line.
     Log(LogStep, Option<usize>),
     /// Turns the client's connection into one of a server (reverse HTTP).
-    Attach(Attached),
+    Attach(AttachedServer),
     /// Runs scopes of `filter otel`: names of the filter and of the group.
     OtelGroup(Arc<(Box<str>, Box<str>)>),
     /// Sets source or destination of the client's connection.
@@ -70,10 +70,10 @@ impl Effect {
             }
             Action::LimitBandwidth(change) => {
                 let (bytes, period) = change.evaluate(context);
-                let place = (change.proxy, change.filter?);
+                let place = filter::RulePosition { proxy: change.proxy, index: change.filter? };
                 Self::Limit(place, bytes, period, tracking::share(session, context, place))
             }
-            Action::Attach(attach) => Self::Attach(Attached::by(attach, context)),
+            Action::Attach(attach) => Self::Attach(AttachedServer::by(attach, context)),
             Action::SetEnd(end, expression) => Self::Ends(*end, end.change(context, expression)?),
             // Other actions are steps of their own.
             _ => return None,

@@ -4,6 +4,7 @@ use base::Moment;
 
 use super::cost::add;
 use super::{RuleRun, RuleStep};
+use crate::rule_costs::RuleCost;
 use crate::stream::evaluate::EvalContext;
 
 impl<'r> RuleRun<'_, 'r> {
@@ -11,7 +12,8 @@ impl<'r> RuleRun<'_, 'r> {
     #[cold]
     pub(super) fn evaluate_measured(&mut self, view: &EvalContext<'_>) -> RuleStep<'r> {
         if let Some((at, since)) = self.open.take() {
-            add(self.session, self.rules, at, (0, 0), rt::read_clock().saturating_since(since));
+            let time = rt::read_clock().saturating_since(since);
+            add(self.session, self.rules, at, RuleCost { evaluated: 0, taken: 0, time });
         }
         if self.progress.next >= self.rules.len() {
             return RuleStep::End;
@@ -22,7 +24,8 @@ impl<'r> RuleRun<'_, 'r> {
     /// Records the evaluation of a rule that began at `since`. A following change of a message is part of its cost.
     pub(super) fn measure(&mut self, at: usize, since: Moment, taken: bool, step: Option<&RuleStep<'_>>) {
         let now = rt::read_clock();
-        add(self.session, self.rules, at, (1, u64::from(taken)), now.saturating_since(since));
+        let cost = RuleCost { evaluated: 1, taken: u64::from(taken), time: now.saturating_since(since) };
+        add(self.session, self.rules, at, cost);
         let changes =
             matches!(step, Some(RuleStep::Edit(_) | RuleStep::Effect(_) | RuleStep::Cache(_) | RuleStep::Body(_)));
         self.open = changes.then_some((at, now));

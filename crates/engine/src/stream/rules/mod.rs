@@ -24,7 +24,7 @@ use wire::http::Head;
 use crate::session::Session;
 use crate::stream::cache::{self, Help};
 use crate::stream::evaluate::EvalContext;
-use crate::stream::tracking::Begun;
+use crate::stream::tracking::TrackResult;
 use crate::stream::{filter, metrics, mirror, tracking};
 use crate::stream_state::StreamState;
 use effect::{Effect, perform};
@@ -288,7 +288,7 @@ impl<'s, 'r> RuleRun<'s, 'r> {
                 None
             }
             Action::Capture { of_request, index, expression } => {
-                capture(context, (*of_request, *index), expression);
+                capture(context, *of_request, *index, expression);
                 None
             }
             Action::SetStrict(strict) => {
@@ -297,7 +297,7 @@ impl<'s, 'r> RuleRun<'s, 'r> {
             }
             Action::Track(track) => {
                 let begun = tracking::begin(view, context, track, self.of_stream);
-                (begun == Begun::Later && self.waits && !context.bytes.complete).then_some(RuleStep::Unknown)
+                (begun == TrackResult::Later && self.waits && !context.bytes.complete).then_some(RuleStep::Unknown)
             }
             Action::ChangeTracked(change) => {
                 tracking::change(view, context, change);
@@ -355,7 +355,7 @@ fn known_step(rule: &Rule) -> Option<RuleStep<'_>> {
 }
 
 /// Stores a sample in a capture slot of the request or the response.
-fn capture(context: &sample::Context<'_>, (of_request, index): (bool, usize), expression: &Expression) {
+fn capture(context: &sample::Context<'_>, of_request: bool, index: usize, expression: &Expression) {
     if let Some((plan, captures)) = context.capture_plan().zip(context.captures)
         && let Some(text) = expression.evaluate(context).and_then(|value| context.as_text(value))
     {
@@ -492,13 +492,14 @@ pub fn run_request<'r>(
 pub fn run_response<'r>(
     session: &Session,
     state: &mut StreamState,
-    (head, behind): (&mut Head, BufferedBody<'_>),
+    head: &mut Head,
+    behind: BufferedBody<'_>,
     rules: &'r [Rule],
     progress: &mut Progress,
 ) -> Stop<'r> {
     let mut course = RuleRun::resume(session, rules, *progress);
     let stop = loop {
-        match finish_response(&mut course, state, (&mut *head, behind)) {
+        match finish_response(&mut course, state, head, behind) {
             Stop::Store(index) => cache::store(session, state, head, index),
             stop => break stop,
         }
@@ -511,7 +512,8 @@ pub fn run_response<'r>(
 fn finish_response<'r>(
     course: &mut RuleRun<'_, 'r>,
     state: &StreamState,
-    (head, behind): (&mut Head, BufferedBody<'_>),
+    head: &mut Head,
+    behind: BufferedBody<'_>,
 ) -> Stop<'r> {
     let session = course.session;
     loop {

@@ -18,11 +18,11 @@ use tls::{Connection as TlsConnection, asked_name};
 use wire::spop::Status;
 
 use crate::check::{Sign, observe, trace};
+use crate::connection_preamble::Greeting;
 use crate::generation::Generation;
-use crate::greeting::Greeting;
 use crate::handshake::is_one_too_many;
 use crate::outgoing::fixed_address;
-use crate::service::bare;
+use crate::service::streamless_context;
 use crate::stream::metrics::{self, Handshake, ServerEvent};
 use crate::worker::Worker;
 use crate::worker::agents::{AgentLink, AgentLinks};
@@ -54,8 +54,9 @@ impl AgentLinks {
         let link = AgentLink { agent: Arc::clone(to.agent), server: to.server.serial, requests: requests.clone() };
         self.links.borrow_mut().push(link);
         let claim = requests.claim();
-        let (generation, place) = (Arc::clone(to.generation), (to.proxy.index, to.server.index));
-        rt::spawn(rt::Class::Normal, rt::NO_TAG, carry(Rc::clone(worker), generation, place, requests, terms));
+        let (generation, proxy, server) = (Arc::clone(to.generation), to.proxy.index, to.server.index);
+        let carried = carry(Rc::clone(worker), generation, proxy, server, requests, terms);
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, carried);
         claim
     }
 
@@ -106,7 +107,8 @@ impl AgentLinks {
 async fn carry(
     worker: Rc<Worker>,
     generation: Arc<Generation>,
-    (proxy, server): (usize, usize),
+    proxy: usize,
+    server: usize,
     requests: Requests,
     terms: Terms,
 ) {
@@ -115,7 +117,7 @@ async fn carry(
         let Some(server) = proxy.server(server) else { return requests.fail(Status::IO) };
         let opened = open(&worker, &generation, proxy, server).await;
         let event = if opened.is_some() { &events::SPOP_CONN_NEW } else { &events::SPOP_CONN_ERR };
-        trace(&worker, (proxy, server), event, String::new);
+        trace(&worker, proxy, server, event, String::new);
         opened
     };
     // Idle connections outlive their generation, and must not keep it alive.
@@ -170,7 +172,7 @@ async fn establish(worker: &Rc<Worker>, generation: &Generation, proxy: &Proxy, 
     }
     match server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic()) {
         None => Some(stream),
-        Some(tls) => secure(worker, generation, (proxy, server), tls, (stream, &destination)).await,
+        Some(tls) => secure(worker, generation, proxy, server, tls, stream, &destination).await,
     }
 }
 
@@ -178,16 +180,18 @@ async fn establish(worker: &Rc<Worker>, generation: &Generation, proxy: &Proxy, 
 async fn secure(
     worker: &Rc<Worker>,
     generation: &Generation,
-    (proxy, server): (&Proxy, &Server),
+    proxy: &Proxy,
+    server: &Server,
     tls: &ServerTls,
-    (stream, destination): (Transport, &Address),
+    stream: Transport,
+    destination: &Address,
 ) -> Option<Transport> {
     if is_one_too_many(generation.program.global.max_tls_connections) {
         return None;
     }
     let mut sni = Vec::new();
     if let Some(expression) = &tls.sni {
-        bare::lend_process((worker, generation), &proxy.name, |context| {
+        streamless_context::lend_process(worker, generation, &proxy.name, |context| {
             let text = expression.evaluate(context).and_then(|value| context.as_text(value));
             sni.extend_from_slice(text.unwrap_or_default());
         });
@@ -202,7 +206,7 @@ async fn secure(
         (Ok(()), Some(state)) => Handshake::Made { resumed: state.resumed },
         _ => Handshake::Failed,
     };
-    metrics::server_handshake(worker, (proxy.index, server.serial), handshake);
+    metrics::server_handshake(worker, proxy.index, server.serial, handshake);
     shaken.ok().map(|()| stream)
 }
 

@@ -1,7 +1,7 @@
 //! Stream processing by external agents (`filter spoe`, SPOE.txt): the messages, the connections, and applying the answers. A
 //! request waits for an agent as it waits for a script. Must never read a byte of a message.
 
-mod asking;
+mod agent_request;
 mod links;
 mod run;
 

@@ -14,19 +14,19 @@ use policy::program::{SpoeAgent, SpoeCall, SpoeMessage, SpoeTrigger};
 use wire::spop::{Action as AgentAction, Actions, Data, Notify, Scope, Status};
 
 use super::Failure;
-use super::asking::{Question, ask};
+use super::agent_request::{Question, ask};
 use crate::script::{Action, StreamAccess, Verdict};
 use crate::session::Session;
 
 /// Future of the payload of an answer.
-type Asking = Pin<Box<dyn Future<Output = Result<Vec<u8>, Failure>>>>;
+type AnswerFuture = Pin<Box<dyn Future<Output = Result<Vec<u8>, Failure>>>>;
 
 /// A running event or group.
 pub(crate) struct Run {
     call: Arc<SpoeCall>,
     began: Moment,
     timer: rt::Timer,
-    asking: Option<Asking>,
+    asking: Option<AnswerFuture>,
 }
 
 impl Run {

@@ -11,8 +11,8 @@ use std::rc::Rc;
 
 use testkit::{Service, sleep, text};
 
-use self::rows::{Body, Row, Way};
-use self::sides::{Client, Seen};
+use self::rows::{Body, Row, SendMode};
+use self::sides::{Client, ReceivedMessage};
 use crate::world::*;
 
 /// Which sides use HTTP/2: the client, the server.
@@ -84,14 +84,14 @@ fn named((client, server): Pair) -> String {
     format!("{} -> {}", version(client), version(server))
 }
 
-fn expected_request(row: &Row, pair: Pair) -> Seen {
+fn expected_request(row: &Row, pair: Pair) -> ReceivedMessage {
     let written = rows::find(row.at_server, pair);
     let (head, framing) = sides::bare(written.unwrap_or(row.ask));
     let framing = if framing.is_empty() { row.body.framing() } else { framing };
     expected((head, framing), row.body)
 }
 
-fn expected_answer(row: &Row, pair: Pair) -> Seen {
+fn expected_answer(row: &Row, pair: Pair) -> ReceivedMessage {
     let written = rows::find(row.at_client, pair);
     let (head, framing) = sides::bare(written.unwrap_or(row.answer));
     let framing = match row.back {
@@ -102,14 +102,25 @@ fn expected_answer(row: &Row, pair: Pair) -> Seen {
     expected((head, framing), row.back)
 }
 
-fn expected((head, framing): (String, String), body: Body) -> Seen {
+fn expected((head, framing): (String, String), body: Body) -> ReceivedMessage {
     let trailers = body.trailers().to_owned();
-    Seen { interims: Vec::new(), head, framing, payload: payload(body.length()), trailers, whole: body.is_whole() }
+    ReceivedMessage {
+        interims: Vec::new(),
+        head,
+        framing,
+        payload: payload(body.length()),
+        trailers,
+        whole: body.is_whole(),
+    }
 }
 
 /// The first difference between the message that a side should get and the one that it got. A part of a truncated
 /// message may be lost.
-fn compare((side, has_streams): (&str, bool), expected: &Seen, found: Option<&Seen>) -> Option<String> {
+fn compare(
+    (side, has_streams): (&str, bool),
+    expected: &ReceivedMessage,
+    found: Option<&ReceivedMessage>,
+) -> Option<String> {
     let Some(found) = found else { return Some(format!("{side} got nothing")) };
     // An error page of the proxy is compared by its first line.
     if !expected.head.contains('\n') {
@@ -136,8 +147,8 @@ fn compare((side, has_streams): (&str, bool), expected: &Seen, found: Option<&Se
 }
 
 /// Compares the interim heads before the answer.
-fn interims(row: &Row, answers: &[Seen]) -> Option<String> {
-    let waits: &[&str] = if row.way == Way::Continue { &["HTTP/1.1 100 Continue\r\n"] } else { &[] };
+fn interims(row: &Row, answers: &[ReceivedMessage]) -> Option<String> {
+    let waits: &[&str] = if row.way == SendMode::Continue { &["HTTP/1.1 100 Continue\r\n"] } else { &[] };
     let wanted: Vec<String> = waits.iter().chain(row.interims).map(|head| sides::bare(head).0).collect();
     let found = answers.last().map(|answer| answer.interims.clone()).unwrap_or_default();
     (found != wanted).then(|| format!("the client got {found:?} first instead of {wanted:?}"))

@@ -53,7 +53,7 @@ impl Body {
 
 /// How messages are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum SendMode {
     Plain,
     /// In padded frames, if the version has frames.
     Padded,
@@ -91,7 +91,7 @@ pub struct Row {
     /// The request's head in HTTP/1 form, without the framing of its body.
     pub ask: &'static str,
     pub body: Body,
-    pub way: Way,
+    pub way: SendMode,
     /// Interim heads before the answer's.
     pub interims: &'static [&'static str],
     pub answer: &'static str,
@@ -118,7 +118,7 @@ const ROW: Row = Row {
     name: "",
     ask: GET,
     body: Body::None,
-    way: Way::Plain,
+    way: SendMode::Plain,
     interims: &[],
     answer: OK,
     back: Body::Length(2),
@@ -153,38 +153,38 @@ pub const FORMS: &[Row] = &[
         back: Body::None,
         ..ROW
     },
-    Row { name: "a body that is waited for", ask: EXPECTING, body: Body::Length(9000), way: Way::Continue, ..ROW },
-    Row { name: "no length, waited for", ask: EXPECTING, body: Body::Stream(9000), way: Way::Continue, ..ROW },
-    Row { name: "an answer before the body", ask: POST, body: Body::Length(60_000), way: Way::Early, ..ROW },
-    Row { name: "an answer before chunks", ask: POST, body: Body::Stream(60_000), way: Way::Early, ..ROW },
+    Row { name: "a body that is waited for", ask: EXPECTING, body: Body::Length(9000), way: SendMode::Continue, ..ROW },
+    Row { name: "no length, waited for", ask: EXPECTING, body: Body::Stream(9000), way: SendMode::Continue, ..ROW },
+    Row { name: "an answer before the body", ask: POST, body: Body::Length(60_000), way: SendMode::Early, ..ROW },
+    Row { name: "an answer before chunks", ask: POST, body: Body::Stream(60_000), way: SendMode::Early, ..ROW },
     Row {
         name: "an early answer without a length",
         ask: POST,
         body: Body::Stream(60_000),
         back: Body::Stream(50_000),
-        way: Way::Early,
+        way: SendMode::Early,
         ..ROW
     },
     Row { name: "the client cuts", ask: POST, body: Body::Cut(3000), ..ROW },
     Row { name: "the client cuts chunks", ask: POST, body: Body::CutStream(3000), ..ROW },
     Row { name: "the server cuts", back: Body::Cut(3000), ..ROW },
     Row { name: "the server cuts chunks", back: Body::CutStream(3000), ..ROW },
-    Row { name: "the server does not answer", way: Way::Vanish, at_client: &[(ALL, "HTTP/1.1 502")], ..ROW },
+    Row { name: "the server does not answer", way: SendMode::Vanish, at_client: &[(ALL, "HTTP/1.1 502")], ..ROW },
     Row {
         name: "the server does not answer a body",
         ask: POST,
         body: Body::Length(3000),
-        way: Way::Vanish,
+        way: SendMode::Vanish,
         at_client: &[(ALL, "HTTP/1.1 502")],
         ..ROW
     },
-    Row { name: "padding", ask: POST, body: Body::Length(900), back: Body::Stream(900), way: Way::Padded, ..ROW },
+    Row { name: "padding", ask: POST, body: Body::Length(900), back: Body::Stream(900), way: SendMode::Padded, ..ROW },
     Row {
         name: "padding, trailers",
         ask: POST,
         body: Body::Trailers(900),
         back: Body::Length(900),
-        way: Way::Padded,
+        way: SendMode::Padded,
         ..ROW
     },
     Row {
@@ -192,7 +192,7 @@ pub const FORMS: &[Row] = &[
         ask: POST,
         body: Body::Length(900),
         back: Body::Stream(900),
-        way: Way::EmptyFrames,
+        way: SendMode::EmptyFrames,
         ..ROW
     },
     Row {
@@ -200,7 +200,7 @@ pub const FORMS: &[Row] = &[
         ask: POST,
         body: Body::Trailers(900),
         back: Body::Length(900),
-        way: Way::EmptyFrames,
+        way: SendMode::EmptyFrames,
         ..ROW
     },
     Row {

@@ -8,13 +8,13 @@ use testkit::{Chunked, Peer, decode_chunks, sleep};
 use wire::h2::{Kind, MAX_FRAME_SIZE, flag};
 
 use super::payload;
-use super::rows::{Body, Row, Way};
+use super::rows::{Body, Row, SendMode};
 use crate::parts::{End, Part};
 use crate::world::*;
 
 /// A message as received.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct ReceivedMessage {
     pub interims: Vec<String>,
     pub head: String,
     /// The framing of its body.
@@ -26,7 +26,7 @@ pub struct Seen {
 }
 
 /// Requests as received by a server.
-pub type Asked = Rc<RefCell<Vec<Seen>>>;
+pub type ReceivedRequests = Rc<RefCell<Vec<ReceivedMessage>>>;
 
 const NEXT: &str = "GET /after HTTP/1.1\r\nhost: a\r\n";
 const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n";
@@ -77,7 +77,7 @@ impl Client {
     }
 
     /// Sends the request of a row, and receives its answers.
-    pub async fn exchange(&mut self, row: &Row) -> Vec<Seen> {
+    pub async fn exchange(&mut self, row: &Row) -> Vec<ReceivedMessage> {
         match self {
             Client::Streams(end) => vec![exchange_on_stream(end, row).await],
             Client::Plain(place) => {
@@ -109,15 +109,15 @@ impl Client {
     }
 }
 
-async fn exchange_plain(peer: &mut Peer, row: &Row) -> Seen {
+async fn exchange_plain(peer: &mut Peer, row: &Row) -> ReceivedMessage {
     peer.send(plain_head(row.ask, row.body)).await;
     let mut first = Vec::new();
-    if row.way == Way::Continue {
+    if row.way == SendMode::Continue {
         first.push(bare(&peer.receive_head().await.unwrap()).0);
     }
     let whole = payload(row.body.length());
     let is_head = row.ask.starts_with("HEAD");
-    if row.way == Way::Early {
+    if row.way == SendMode::Early {
         let half = whole.len() / 2;
         send_pieces(peer, row.body, &whole[..half]).await;
         let answer = read_answer(peer, is_head).await;
@@ -128,7 +128,7 @@ async fn exchange_plain(peer: &mut Peer, row: &Row) -> Seen {
     send_pieces(peer, row.body, &whole).await;
     if !row.body.is_whole() {
         sleep(20).await;
-        return Seen::default();
+        return ReceivedMessage::default();
     }
     send_end(peer, row.body).await;
     let mut answer = read_answer(peer, is_head).await;
@@ -166,25 +166,27 @@ async fn send_end(peer: &mut Peer, body: Body) {
 }
 
 /// Reads an answer with the interim heads before it.
-async fn read_answer(peer: &mut Peer, is_head: bool) -> Seen {
+async fn read_answer(peer: &mut Peer, is_head: bool) -> ReceivedMessage {
     let mut interims = Vec::new();
     loop {
-        let Some(head) = peer.try_receive_head().await else { return Seen { interims, ..Seen::default() } };
+        let Some(head) = peer.try_receive_head().await else {
+            return ReceivedMessage { interims, ..ReceivedMessage::default() };
+        };
         if head.starts_with("HTTP/1.1 1") {
             interims.push(bare(&head).0);
             continue;
         }
         let has_none = is_head || ["HTTP/1.1 204", "HTTP/1.1 304"].iter().any(|status| head.starts_with(status));
         let otherwise = if has_none { "none" } else { "close" };
-        return Seen { interims, ..read_message(peer, &head, (otherwise, has_none)).await };
+        return ReceivedMessage { interims, ..read_message(peer, &head, (otherwise, has_none)).await };
     }
 }
 
 /// Reads the rest of a message; `otherwise`: the framing of its body if no field contains it.
-async fn read_message(peer: &mut Peer, head: &str, (otherwise, has_none): (&str, bool)) -> Seen {
+async fn read_message(peer: &mut Peer, head: &str, (otherwise, has_none): (&str, bool)) -> ReceivedMessage {
     let (head, framing) = bare(head);
     let framing = if framing.is_empty() { otherwise.to_owned() } else { framing };
-    let mut seen = Seen { head, framing, whole: true, ..Seen::default() };
+    let mut seen = ReceivedMessage { head, framing, whole: true, ..ReceivedMessage::default() };
     match &*seen.framing {
         _ if has_none => {}
         "none" => {}
@@ -210,18 +212,18 @@ async fn read_message(peer: &mut Peer, head: &str, (otherwise, has_none): (&str,
     seen
 }
 
-async fn exchange_on_stream(end: &mut End, row: &Row) -> Seen {
+async fn exchange_on_stream(end: &mut End, row: &Row) -> ReceivedMessage {
     const STREAM: u32 = 1;
     end.piece = MAX_FRAME_SIZE as i64;
     let head = row.ask.replacen("http://a/", "/", 1);
     send_head(end, STREAM, &head, row.body).await;
-    if row.way == Way::Continue {
+    if row.way == SendMode::Continue {
         while end.messages.get(&STREAM).is_none_or(|message| message.head.is_empty()) {
             assert!(end.step().await, "the end of the connection");
         }
     }
     let whole = payload(row.body.length());
-    if row.way == Way::Early {
+    if row.way == SendMode::Early {
         let half = whole.len() / 2;
         send_frames(end, STREAM, row.way, &whole[..half]).await;
         let answer = receive_answer(end, STREAM).await;
@@ -233,7 +235,7 @@ async fn exchange_on_stream(end: &mut End, row: &Row) -> Seen {
     if !row.body.is_whole() {
         sleep(20).await;
         end.send(Part::Reset, STREAM, "").await;
-        return Seen::default();
+        return ReceivedMessage::default();
     }
     finish(end, STREAM, row.body).await;
     receive_answer(end, STREAM).await
@@ -250,16 +252,16 @@ async fn send_head(end: &mut End, stream: u32, head: &str, body: Body) {
 }
 
 /// Sends payload in frames.
-async fn send_frames(end: &mut End, stream: u32, way: Way, payload: &[u8]) {
+async fn send_frames(end: &mut End, stream: u32, way: SendMode, payload: &[u8]) {
     match way {
-        Way::Padded => {
+        SendMode::Padded => {
             for (number, piece) in payload.chunks(200).enumerate() {
                 let padding = [0, 1, 255, 17][number % 4];
                 let frame = [&[padding], piece, &vec![0; usize::from(padding)]].concat();
                 end.frame(Kind::Data, flag::PADDED, stream, &frame).await;
             }
         }
-        Way::EmptyFrames => {
+        SendMode::EmptyFrames => {
             for piece in payload.chunks(300) {
                 end.frame(Kind::Data, 0, stream, &[]).await;
                 end.frame(Kind::Data, 0, stream, piece).await;
@@ -280,7 +282,7 @@ async fn finish(end: &mut End, stream: u32, body: Body) {
 }
 
 /// Receives the answer of a stream, up to its end.
-async fn receive_answer(end: &mut End, stream: u32) -> Seen {
+async fn receive_answer(end: &mut End, stream: u32) -> ReceivedMessage {
     let is_alone = receive_head(end, stream).await;
     receive_message(end, stream, is_alone).await
 }
@@ -297,16 +299,16 @@ async fn receive_head(end: &mut End, stream: u32) -> bool {
     }
 }
 
-async fn receive_message(end: &mut End, stream: u32, is_alone: bool) -> Seen {
+async fn receive_message(end: &mut End, stream: u32, is_alone: bool) -> ReceivedMessage {
     while end.messages.get(&stream).is_some_and(|message| message.end.is_none()) && end.step().await {}
-    let Some(message) = end.messages.remove(&stream) else { return Seen::default() };
+    let Some(message) = end.messages.remove(&stream) else { return ReceivedMessage::default() };
     let (head, framing) = bare(&message.head);
     let framing = match (framing.is_empty(), is_alone) {
         (false, _) => framing,
         (true, true) => "none".to_owned(),
         (true, false) => "stream".to_owned(),
     };
-    Seen {
+    ReceivedMessage {
         interims: message.interims.iter().map(|head| bare(head).0).collect(),
         head,
         framing,
@@ -317,7 +319,7 @@ async fn receive_message(end: &mut End, stream: u32, is_alone: bool) -> Seen {
 }
 
 /// Serves a connection: records the requests, and answers as defined by the row.
-pub async fn serve(has_streams: bool, peer: Peer, row: Row, asked: Asked) {
+pub async fn serve(has_streams: bool, peer: Peer, row: Row, asked: ReceivedRequests) {
     if has_streams {
         serve_streams(End::serve(peer).await, row, asked).await;
     } else {
@@ -325,25 +327,25 @@ pub async fn serve(has_streams: bool, peer: Peer, row: Row, asked: Asked) {
     }
 }
 
-async fn serve_plain(mut peer: Peer, row: Row, asked: Asked) {
+async fn serve_plain(mut peer: Peer, row: Row, asked: ReceivedRequests) {
     while let Some(head) = peer.try_receive_head().await {
         if head.contains(" /after ") {
             peer.try_send("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nafter").await;
             continue;
         }
-        if row.way == Way::Continue {
+        if row.way == SendMode::Continue {
             peer.try_send(format!("{CONTINUE}\r\n")).await;
         }
-        if row.way == Way::Early {
+        if row.way == SendMode::Early {
             answer_plain(&mut peer, row).await;
         }
         let seen = read_message(&mut peer, &head, ("none", false)).await;
         let is_whole = seen.whole;
         asked.borrow_mut().push(seen);
-        if !is_whole || row.way == Way::Vanish {
+        if !is_whole || row.way == SendMode::Vanish {
             return;
         }
-        if row.way != Way::Early {
+        if row.way != SendMode::Early {
             answer_plain(&mut peer, row).await;
         }
         if matches!(row.back, Body::Close(_)) || !row.back.is_whole() {
@@ -364,7 +366,7 @@ async fn answer_plain(peer: &mut Peer, row: Row) {
     }
 }
 
-async fn serve_streams(mut end: End, row: Row, asked: Asked) {
+async fn serve_streams(mut end: End, row: Row, asked: ReceivedRequests) {
     let mut served = Vec::new();
     end.piece = MAX_FRAME_SIZE as i64;
     loop {
@@ -381,18 +383,18 @@ async fn serve_streams(mut end: End, row: Row, asked: Asked) {
             continue;
         }
         let is_alone = message.end.is_some();
-        if row.way == Way::Continue {
+        if row.way == SendMode::Continue {
             end.send(Part::Head, stream, format!("{CONTINUE}\r\n")).await;
         }
-        if row.way == Way::Early {
+        if row.way == SendMode::Early {
             answer_on_stream(&mut end, stream, row).await;
         }
         let seen = receive_message(&mut end, stream, is_alone).await;
         let is_whole = seen.whole;
         asked.borrow_mut().push(seen);
         match row.way {
-            Way::Vanish => end.send(Part::Reset, stream, "").await,
-            Way::Early => {}
+            SendMode::Vanish => end.send(Part::Reset, stream, "").await,
+            SendMode::Early => {}
             _ if is_whole => answer_on_stream(&mut end, stream, row).await,
             _ => {}
         }

@@ -81,7 +81,7 @@ fn texts() -> Vec<Vec<u8>> {
 
 /// The received part of a stream.
 #[derive(Default)]
-struct Answered {
+struct ReceivedAnswer {
     status: Vec<u8>,
     length: Option<usize>,
     payload: Vec<u8>,
@@ -90,9 +90,9 @@ struct Answered {
 }
 
 /// Parses the frames received by a client; an error is a violation of RFC 9113.
-fn read_frames(mut bytes: &[u8]) -> Result<[Answered; 2], String> {
+fn read_frames(mut bytes: &[u8]) -> Result<[ReceivedAnswer; 2], String> {
     let mut decoder = Decoder::new(4096);
-    let mut streams = [Answered::default(), Answered::default()];
+    let mut streams = [ReceivedAnswer::default(), ReceivedAnswer::default()];
     while let Some(header) = FrameHeader::parse(bytes) {
         let Some(payload) = bytes.get(HEADER_LENGTH..HEADER_LENGTH + header.length) else { break };
         bytes = &bytes[HEADER_LENGTH + header.length..];
@@ -128,7 +128,7 @@ fn read_frames(mut bytes: &[u8]) -> Result<[Answered; 2], String> {
     Ok(streams)
 }
 
-fn read_block(stream: &mut Answered, fields: &[(Vec<u8>, Vec<u8>)]) -> Result<(), String> {
+fn read_block(stream: &mut ReceivedAnswer, fields: &[(Vec<u8>, Vec<u8>)]) -> Result<(), String> {
     let is_trailers = !stream.status.is_empty() && !stream.status.starts_with(b"1");
     for (name, value) in fields {
         let token = name.strip_prefix(b":").unwrap_or(name);

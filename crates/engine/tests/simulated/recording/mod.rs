@@ -8,7 +8,7 @@ mod streams;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use testkit::{Found, Peer, READERS, Rest, Service, sleep};
+use testkit::{Peer, READERS, Remainder, RequestSpan, Service, sleep};
 
 use crate::world::*;
 
@@ -163,7 +163,7 @@ fn serve(world: &World, first: usize) -> Records {
                     let refused = unread[request.start..].starts_with(b"CONNECT ");
                     peer.try_send(if refused { REFUSAL } else { ANSWER }).await;
                 }
-                ends = found.last().is_some_and(|found| found.last) || matches!(rest, Rest::Junk(_));
+                ends = found.last().is_some_and(|found| found.last) || matches!(rest, Remainder::Junk(_));
                 unread.drain(..found.last().map_or(0, |found| found.end));
             }
         }
@@ -181,7 +181,7 @@ fn judge(records: &mut [Record], first: usize) -> Result<usize, String> {
         }
         record.judged = record.bytes.len();
         let (wanted, rest) = READERS[first].read(bytes);
-        if let Rest::Junk(why) = &rest {
+        if let Remainder::Junk(why) = &rest {
             return Err(format!("no request: {why}\n  sent {}", bytes.escape_ascii()));
         }
         requests += wanted.len();
@@ -202,6 +202,6 @@ fn judge(records: &mut [Record], first: usize) -> Result<usize, String> {
     Ok(requests)
 }
 
-fn starts(found: &[Found]) -> Vec<usize> {
+fn starts(found: &[RequestSpan]) -> Vec<usize> {
     found.iter().map(|found| found.start).collect()
 }

@@ -2,7 +2,7 @@
 //! memory limit, it is cleared and rebuilt. Must never continue when the steps are exhausted.
 
 use super::Steps;
-use super::program::{ALONE, Inst, Looking, Program, TooLarge, Way};
+use super::program::{ALONE, Assertion, Inst, Program, ScanDirection, TooLarge};
 use super::starts::Starts;
 use crate::sample::Exhausted;
 use regex_syntax::hir::Hir;
@@ -47,6 +47,15 @@ enum Before {
 }
 
 /// A state: the active instructions after the byte that led to it.
+/// Whether matches end at a byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+struct MatchEnds {
+    /// A match ended before the byte.
+    before: bool,
+    /// A match ends after the byte.
+    after: bool,
+}
+
 #[derive(Debug)]
 struct State {
     /// The active instructions that consume a byte or test an assertion, in order. The start of the patterns is always
@@ -55,21 +64,17 @@ struct State {
     /// The patterns that have matched.
     matched: Box<[u32]>,
     before: Before,
-    /// A match ended before the byte.
-    ended_before: bool,
-    /// A match ends after the byte.
-    ends: bool,
+    ends: MatchEnds,
     /// The next state with the same hash, or [`UNKNOWN`].
     next: u32,
 }
 
 /// The result of starting all patterns at a byte.
 #[derive(Debug, Default)]
-struct Begun {
+struct StartSet {
     insts: Vec<u32>,
     matched: Vec<u32>,
-    ended_before: bool,
-    ends: bool,
+    ends: MatchEnds,
 }
 
 #[derive(Default)]
@@ -83,7 +88,7 @@ struct Cache {
     reported: Vec<u32>,
     /// The number of the current search.
     look: u32,
-    begun: FxHashMap<(Before, u16), Begun>,
+    begun: FxHashMap<(Before, u16), StartSet>,
     /// Approximate memory of the cache in bytes.
     memory: usize,
     work: Work,
@@ -123,7 +128,7 @@ impl Automaton {
     /// More than `most` instructions are needed.
     pub fn new<'h>(
         patterns: impl Iterator<Item = &'h Hir>,
-        way: Way,
+        way: ScanDirection,
         most: usize,
         most_memory: usize,
     ) -> Result<Self, TooLarge> {
@@ -134,7 +139,7 @@ impl Automaton {
 
     /// Whether it matches at the start or nowhere.
     pub fn is_anchored(&self) -> bool {
-        self.program.anchored && self.program.way == Way::Forward
+        self.program.anchored && self.program.way == ScanDirection::Forward
     }
 
     /// Whether one of the patterns matches anywhere.
@@ -144,8 +149,8 @@ impl Automaton {
     pub fn is_match(&self, text: &[u8], steps: &Steps) -> Result<bool, Exhausted> {
         steps.take(text.len() as u64)?;
         match self.program.way {
-            Way::Forward => self.reads(text.iter(), steps),
-            Way::Backward => self.reads(text.iter().rev(), steps),
+            ScanDirection::Forward => self.reads(text.iter(), steps),
+            ScanDirection::Backward => self.reads(text.iter().rev(), steps),
         }
     }
 
@@ -158,7 +163,7 @@ impl Automaton {
                 if at & SPECIAL != 0 {
                     at &= !SPECIAL;
                     let state = cache.state(self, at);
-                    if state.ended_before || state.ends {
+                    if state.ends.before || state.ends.after {
                         return Ok(true);
                     }
                     if state.insts.is_empty() {
@@ -167,7 +172,7 @@ impl Automaton {
                 }
             }
             let end = cache.follow(self, at, self.end(), steps)?;
-            Ok(cache.state(self, end & !SPECIAL).ended_before)
+            Ok(cache.state(self, end & !SPECIAL).ends.before)
         })
     }
 
@@ -219,10 +224,10 @@ impl Automaton {
                 if at & SPECIAL != 0 {
                     at &= !SPECIAL;
                     let state = cache.state(self, at);
-                    if state.ended_before {
+                    if state.ends.before {
                         starts.set(place + 1);
                     }
-                    if state.ends {
+                    if state.ends.after {
                         starts.set(place);
                     }
                     if several {
@@ -234,7 +239,7 @@ impl Automaton {
                 }
             }
             let end = cache.follow(self, at, self.end(), steps)?;
-            if cache.state(self, end & !SPECIAL).ended_before {
+            if cache.state(self, end & !SPECIAL).ends.before {
                 starts.set(0);
             }
             Ok(())
@@ -292,14 +297,14 @@ impl Automaton {
         }
     }
 
-    fn holds(&self, looking: Looking, before: Before, class: u16) -> bool {
+    fn holds(&self, looking: Assertion, before: Before, class: u16) -> bool {
         let next = self.bytes.get(usize::from(class));
         let word = (before == Before::Word) != next.is_some_and(|byte| is_word(*byte));
         match looking {
-            Looking::Start => before == Before::Nothing,
-            Looking::End => next.is_none(),
-            Looking::Word => word,
-            Looking::NotWord => !word,
+            Assertion::Start => before == Before::Nothing,
+            Assertion::End => next.is_none(),
+            Assertion::Word => word,
+            Assertion::NotWord => !word,
         }
     }
 
@@ -363,11 +368,10 @@ impl Cache {
             insts: Box::default(),
             matched: Box::default(),
             before: Before::Nothing,
-            ended_before: false,
-            ends: false,
+            ends: MatchEnds::default(),
             next: UNKNOWN,
         };
-        let hash = self.work.hash(start.before, (false, false));
+        let hash = self.work.hash(start.before, start.ends);
         self.add(automaton, start, hash);
     }
 
@@ -383,7 +387,7 @@ impl Cache {
     fn add(&mut self, automaton: &Automaton, mut state: State, hash: u64) -> u32 {
         let number = self.transitions.len() as u32;
         let is_over = automaton.program.anchored && state.insts.is_empty() && number > 0;
-        let special = state.ended_before || state.ends || is_over;
+        let special = state.ends.before || state.ends.after || is_over;
         let marked = if special { number | SPECIAL } else { number };
         self.transitions.resize(self.transitions.len() + automaton.columns(), UNKNOWN);
         self.memory += automaton.columns() * 4 + (state.insts.len() + state.matched.len()) * 4 + 200;
@@ -394,13 +398,13 @@ impl Cache {
     }
 
     /// Returns the state found by the current computation, if it is cached.
-    fn known(&self, automaton: &Automaton, hash: u64, before: Before, ends: (bool, bool)) -> Option<u32> {
+    fn known(&self, automaton: &Automaton, hash: u64, before: Before, ends: MatchEnds) -> Option<u32> {
         let mut at = *self.known.get(&hash)?;
         while at != UNKNOWN {
             let state = self.state(automaton, at & !SPECIAL);
             if *state.insts == *self.work.found
                 && *state.matched == *self.work.matched
-                && (state.before, state.ended_before, state.ends) == (before, ends.0, ends.1)
+                && (state.before, state.ends) == (before, ends)
             {
                 return Some(at);
             }
@@ -436,7 +440,7 @@ impl Cache {
         let Self { work, states, begun, .. } = self;
         let begun = &begun[&(before, class)];
         work.reset();
-        let (ended_before, ends) = work.advance(automaton, &states[number].insts, before, class, steps)?;
+        let ends = work.advance(automaton, &states[number].insts, before, class, steps)?;
         steps.take(begun.insts.len() as u64)?;
         for inst in &begun.insts {
             if work.meet(*inst) {
@@ -444,7 +448,7 @@ impl Cache {
             }
         }
         work.matched.extend_from_slice(&begun.matched);
-        let ends = (ended_before || begun.ended_before, ends || begun.ends);
+        let ends = MatchEnds { before: ends.before || begun.ends.before, after: ends.after || begun.ends.after };
         steps.take(2 * work.found.len() as u64)?;
         work.prune(&automaton.program.families);
         work.found.sort_unstable();
@@ -457,7 +461,7 @@ impl Cache {
             return Ok(known);
         }
         let (insts, matched) = (self.work.found.as_slice().into(), self.work.matched.as_slice().into());
-        let state = State { insts, matched, before, ended_before: ends.0, ends: ends.1, next: UNKNOWN };
+        let state = State { insts, matched, before, ends, next: UNKNOWN };
         steps.take(ADDITION + automaton.columns() as u64 / 4 + state.insts.len() as u64)?;
         if self.memory > automaton.most_memory {
             self.begin(automaton);
@@ -507,7 +511,7 @@ impl Work {
     }
 
     /// The hash of the computed state.
-    fn hash(&self, before: Before, ends: (bool, bool)) -> u64 {
+    fn hash(&self, before: Before, ends: MatchEnds) -> u64 {
         FxBuildHasher.hash_one((&*self.found, &*self.matched, before, ends))
     }
 
@@ -517,14 +521,20 @@ impl Work {
     }
 
     /// Starts all patterns at a byte.
-    fn begin(&mut self, automaton: &Automaton, before: Before, class: u16, steps: &Steps) -> Result<Begun, Exhausted> {
+    fn begin(
+        &mut self,
+        automaton: &Automaton,
+        before: Before,
+        class: u16,
+        steps: &Steps,
+    ) -> Result<StartSet, Exhausted> {
         self.reset();
-        let (ended_before, ends) = self.advance(automaton, &[automaton.program.start], before, class, steps)?;
-        Ok(Begun { insts: self.found.clone(), matched: self.matched.clone(), ended_before, ends })
+        let ends = self.advance(automaton, &[automaton.program.start], before, class, steps)?;
+        Ok(StartSet { insts: self.found.clone(), matched: self.matched.clone(), ends })
     }
 
-    /// Consumes a byte of a class, or the end. Computes the active instructions after it; returns whether a match ended
-    /// before it, and whether one ends after it.
+    /// Consumes a byte of a class, or the end. Computes the active instructions after it; returns whether matches end
+    /// before and after it.
     fn advance(
         &mut self,
         automaton: &Automaton,
@@ -532,8 +542,8 @@ impl Work {
         before: Before,
         class: u16,
         steps: &Steps,
-    ) -> Result<(bool, bool), Exhausted> {
-        let (mut ended_before, mut ends) = (false, false);
+    ) -> Result<MatchEnds, Exhausted> {
+        let mut ends = MatchEnds::default();
         let program = &automaton.program;
         // Both sides of the position before the byte are known: assertions are decided.
         self.stack.clear();
@@ -551,7 +561,7 @@ impl Work {
                 Inst::Look(looking, next) if automaton.holds(looking, before, class) => self.stack.push(next),
                 Inst::Look(..) => {}
                 Inst::Match(pattern) => {
-                    ended_before = true;
+                    ends.before = true;
                     self.matched.push(pattern);
                 }
                 inst => taken.extend(automaton.takes(inst, class)),
@@ -577,13 +587,13 @@ impl Work {
                     self.stack.extend_from_slice(&program.splits[first as usize..][..count as usize]);
                 }
                 Inst::Match(pattern) => {
-                    ends = true;
+                    ends.after = true;
                     self.matched.push(pattern);
                 }
                 _ => self.found.push(at),
             }
         }
-        Ok((ended_before, ends))
+        Ok(ends)
     }
 }
 

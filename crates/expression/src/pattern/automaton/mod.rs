@@ -11,7 +11,7 @@ mod steps;
 
 pub(super) use cache::Automaton;
 pub(super) use extent::Extent;
-pub(super) use program::Way;
+pub(super) use program::ScanDirection;
 pub(super) use required::Required;
 pub(super) use shape::{Shape, relaxed, without_looks};
 pub(super) use starts::Starts;

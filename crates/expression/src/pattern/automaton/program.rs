@@ -12,7 +12,7 @@ pub enum Inst {
     /// Continues at several instructions: the index of the first one in `splits`, and their number.
     Split(u32, u32),
     /// Continues if the assertion holds.
-    Look(Looking, u32),
+    Look(Assertion, u32),
     /// Reports a match of the pattern with that number.
     Match(u32),
 }
@@ -22,7 +22,7 @@ pub const ALONE: u32 = u32::MAX;
 
 /// An assertion: consumes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Looking {
+pub enum Assertion {
     /// The start of the text.
     Start,
     /// The end of the text.
@@ -53,7 +53,7 @@ pub struct Program {
     /// It matches at the start of the reading direction or nowhere.
     pub anchored: bool,
     /// The reading direction.
-    pub way: Way,
+    pub way: ScanDirection,
     /// Number of patterns.
     pub patterns: usize,
 }
@@ -64,7 +64,7 @@ pub struct TooLarge;
 
 /// The direction in which texts are read.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum ScanDirection {
     /// From their start.
     #[default]
     Forward,
@@ -77,16 +77,16 @@ impl Program {
     ///
     /// # Errors
     /// More instructions are needed.
-    pub fn new<'h>(patterns: impl Iterator<Item = &'h Hir>, way: Way, most: usize) -> Result<Self, TooLarge> {
+    pub fn new<'h>(patterns: impl Iterator<Item = &'h Hir>, way: ScanDirection, most: usize) -> Result<Self, TooLarge> {
         let mut builder = Builder { program: Self { anchored: true, way, ..Self::default() }, way, most };
         let mut starts = Vec::new();
         for (number, hir) in patterns.enumerate() {
-            let prefix = if way == Way::Forward {
+            let prefix = if way == ScanDirection::Forward {
                 hir.properties().look_set_prefix()
             } else {
                 hir.properties().look_set_suffix()
             };
-            let anchor = if way == Way::Forward { Look::Start } else { Look::End };
+            let anchor = if way == ScanDirection::Forward { Look::Start } else { Look::End };
             builder.program.anchored &= prefix.contains(anchor);
             let end = builder.emit(Inst::Match(number as u32))?;
             starts.push(builder.hir(hir, end)?);
@@ -107,7 +107,7 @@ impl Program {
 
 struct Builder {
     program: Program,
-    way: Way,
+    way: ScanDirection,
     most: usize,
 }
 
@@ -137,7 +137,8 @@ impl Builder {
             HirKind::Empty => Ok(next),
             HirKind::Literal(literal) => {
                 let mut bytes = literal.0.iter();
-                while let Some(byte) = if self.way == Way::Forward { bytes.next_back() } else { bytes.next() } {
+                while let Some(byte) = if self.way == ScanDirection::Forward { bytes.next_back() } else { bytes.next() }
+                {
                     next = self.emit(Inst::Range(*byte, *byte, next))?;
                 }
                 Ok(next)
@@ -147,7 +148,7 @@ impl Builder {
             HirKind::Capture(capture) => self.hir(&capture.sub, next),
             HirKind::Concat(all) => {
                 let mut all = all.iter();
-                while let Some(one) = if self.way == Way::Forward { all.next_back() } else { all.next() } {
+                while let Some(one) = if self.way == ScanDirection::Forward { all.next_back() } else { all.next() } {
                     next = self.hir(one, next)?;
                 }
                 Ok(next)
@@ -224,19 +225,19 @@ impl Builder {
     }
 
     fn look(&mut self, look: Look, next: u32) -> Result<u32, TooLarge> {
-        let forward = self.way == Way::Forward;
+        let forward = self.way == ScanDirection::Forward;
         let looking = match look {
-            Look::Start if forward => Looking::Start,
-            Look::End if !forward => Looking::Start,
-            Look::Start | Look::End => Looking::End,
-            Look::WordAscii => Looking::Word,
-            Look::WordAsciiNegate => Looking::NotWord,
+            Look::Start if forward => Assertion::Start,
+            Look::End if !forward => Assertion::Start,
+            Look::Start | Look::End => Assertion::End,
+            Look::WordAscii => Assertion::Word,
+            Look::WordAsciiNegate => Assertion::NotWord,
             // Translated patterns contain no other assertions.
             _ => return Err(TooLarge),
         };
         match looking {
-            Looking::Start | Looking::End => self.program.looks_at_ends = true,
-            Looking::Word | Looking::NotWord => self.program.looks_at_words = true,
+            Assertion::Start | Assertion::End => self.program.looks_at_ends = true,
+            Assertion::Word | Assertion::NotWord => self.program.looks_at_words = true,
         }
         self.emit(Inst::Look(looking, next))
     }

@@ -30,7 +30,7 @@ pub enum Required {
 impl Required {
     /// Returns the best part of a pattern; `None`: it has none.
     pub fn of(hir: &Hir) -> Option<Self> {
-        let mut best = Best { part: None, worth: 0 };
+        let mut best = BestPart { part: None, worth: 0 };
         visit(hir, &mut |worth, part| best.offer(worth, part));
         match best.part {
             Some(Self::Text(_)) => best.part,
@@ -92,12 +92,12 @@ fn beginnings(hir: &Hir) -> Option<Required> {
     Searcher::new(all.iter().map(|literal| literal.as_bytes())).map(|searcher| Required::Any(Box::new(searcher)))
 }
 
-struct Best {
+struct BestPart {
     part: Option<Required>,
     worth: u32,
 }
 
-impl Best {
+impl BestPart {
     fn offer(&mut self, worth: u32, part: &dyn Fn() -> Required) {
         if worth > self.worth {
             (self.worth, self.part) = (worth, Some(part()));

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn automaton(patterns: &[&str], way: Way) -> Automaton {
+fn automaton(patterns: &[&str], way: ScanDirection) -> Automaton {
     let shapes: Vec<_> = patterns.iter().map(|one| Shape::new(one, false).expect("a pattern").whether).collect();
     Automaton::new(shapes.iter(), way, 100_000, 1 << 20).expect("a small one")
 }
@@ -10,7 +10,7 @@ fn automaton(patterns: &[&str], way: Way) -> Automaton {
 /// A text may reach the same state at every byte.
 #[test]
 fn a_state_is_reported_once_a_look() {
-    let automaton = automaton(&["a", "b", "[ab]", "a|b|c", "ba"], Way::Forward);
+    let automaton = automaton(&["a", "b", "[ab]", "a|b|c", "ba"], ScanDirection::Forward);
     for text in [&b"ab"[..], b"abababa", &b"ab".repeat(5_000)] {
         for _ in 0..2 {
             let mut reported = Vec::new();
@@ -32,7 +32,7 @@ fn counted_repetitions_that_overlap_take_few_steps() {
         ("ab.{0,300}cd.{0,300}x", "ab cd "),
         ("a.{0,60}b.{0,60}x", "ab"),
     ] {
-        for way in [Way::Forward, Way::Backward] {
+        for way in [ScanDirection::Forward, ScanDirection::Backward] {
             let (automaton, text) = (automaton(&[pattern], way), unit.repeat(2_000));
             let steps = Steps::for_text(text.len());
             let before = steps.left();

@@ -1,7 +1,7 @@
 //! Lists that change: lookups before and after, and from several threads at once.
 
 use crate::expression::tests::Scene;
-use crate::pattern::{ChangeError, ListState, ListStates, Which};
+use crate::pattern::{ChangeError, EntrySelector, ListState, ListStates};
 use crate::pattern::{Content, Key, ListLine, Lists, Lookup, Method, Registry, Use};
 use crate::sample::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,21 +40,21 @@ fn changes_are_seen_and_order_holds() {
     state.write(|change, fallen| {
         change.add(None, b"a", b"5").expect("added");
         change.add(None, b"c", b"6").expect("added");
-        assert!(change.remove(Which::Reference((1 << 36) + 1), fallen));
+        assert!(change.remove(EntrySelector::Reference((1 << 36) + 1), fallen));
     });
     assert!(states.changed(0).is_some());
     assert_eq!(["a", "b", "c", "d"].map(|text| find(state, &lookup, text)), ["3", "2", "6", "-"]);
     state.write(|change, fallen| {
-        change.set(Which::Key(b"a"), b"7").expect("set");
-        assert_eq!(change.set(Which::Key(b"zz"), b"7"), Err(ChangeError::Missing));
-        assert!(change.remove(Which::Key(b"b"), fallen) && !change.remove(Which::Key(b"b"), fallen));
+        change.set(EntrySelector::Key(b"a"), b"7").expect("set");
+        assert_eq!(change.set(EntrySelector::Key(b"zz"), b"7"), Err(ChangeError::Missing));
+        assert!(change.remove(EntrySelector::Key(b"b"), fallen) && !change.remove(EntrySelector::Key(b"b"), fallen));
         assert_eq!(change.count(), 4);
     });
     assert_eq!(["a", "b", "c"].map(|text| find(state, &lookup, text)), ["7", "-", "6"]);
     let keys = state.read(|change| change.page(None, 0, 10));
     let keys: Vec<String> = keys.iter().map(|(_, key, _)| String::from_utf8_lossy(key).into_owned()).collect();
     assert_eq!(keys, ["a", "/x", "a", "c"]);
-    state.write(|change, fallen| assert!(change.remove(Which::Key(b"a"), fallen)));
+    state.write(|change, fallen| assert!(change.remove(EntrySelector::Key(b"a"), fallen)));
     assert_eq!(find(state, &lookup, "a"), "-");
 }
 
@@ -65,7 +65,7 @@ fn a_view_that_is_added_later_sees_earlier_changes() {
     let state = states.get(0).expect("a state");
     state.write(|change, fallen| {
         change.add(None, b"b", b"3").expect("added");
-        assert!(change.remove(Which::Key(b"a"), fallen));
+        assert!(change.remove(EntrySelector::Key(b"a"), fallen));
     });
     let mut registry = Registry::beside(&lists, "m");
     let read = || Err("the list is known".to_owned());
@@ -131,7 +131,7 @@ fn what_a_change_leaves_behind_is_taken_away() {
     for round in 0..1_000 {
         state.write(|change, fallen| {
             change.add(None, format!("k{}", round % 10).as_bytes(), b"v").expect("added");
-            change.remove(Which::Key(format!("k{}", (round + 5) % 10).as_bytes()), fallen);
+            change.remove(EntrySelector::Key(format!("k{}", (round + 5) % 10).as_bytes()), fallen);
             assert!(change.places() <= 128, "{}", change.places());
         });
     }

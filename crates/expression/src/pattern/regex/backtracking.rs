@@ -91,19 +91,21 @@ impl Backtracking {
     /// Returns a searcher for a text.
     pub(super) fn asker<'s>(
         &'s self,
-        pattern: (&'s str, bool),
+        pattern: &'s str,
+        ignore_case: bool,
         groups: &'s mut Groups,
         text: &'s [u8],
         steps: &'s Steps,
     ) -> Asker<'s> {
-        Asker { programs: self, pattern, groups, text, steps }
+        Asker { programs: self, pattern, ignore_case, groups, text, steps }
     }
 }
 
 /// Searches a text with PCRE2.
 pub(super) struct Asker<'s> {
     programs: &'s Backtracking,
-    pattern: (&'s str, bool),
+    pattern: &'s str,
+    ignore_case: bool,
     groups: &'s mut Groups,
     text: &'s [u8],
     steps: &'s Steps,
@@ -122,7 +124,7 @@ impl Asker<'_> {
         // Between two repetitions there are as many ways to divide the text as it has bytes.
         let run = if self.programs.together > 1 { reach / 100 } else { 0 };
         let through = if self.programs.repetitions > 0 { reach / BYTES } else { 0 };
-        self.ask(false, (start, usize::from(takes_more)), |limit| ATTEMPT + through + limit * (STEPS + run))
+        self.ask(false, start, usize::from(takes_more), |limit| ATTEMPT + through + limit * (STEPS + run))
     }
 
     /// Returns the first match from a position on.
@@ -131,25 +133,25 @@ impl Asker<'_> {
         // Each level charges for every position: a long text starts with a level that usually suffices.
         let first = usize::from(left > SHORT);
         let left = left as u64;
-        let found = self.ask(true, (from, first), |limit| ATTEMPT + PLACE * left + limit * STEPS * (1 + left / 64))?;
+        let found = self.ask(true, from, first, |limit| ATTEMPT + PLACE * left + limit * STEPS * (1 + left / 64))?;
         Ok(found.0)
     }
 
     fn ask(
         &mut self,
         anywhere: bool,
-        (from, first): (usize, usize),
+        from: usize,
+        first: usize,
         cost: impl Fn(u64) -> u64,
     ) -> Result<(Option<Span>, usize), Exhausted> {
-        let Self { programs, pattern, groups, text, steps } = self;
+        let Self { programs, pattern, ignore_case, groups, text, steps } = self;
         for (level, limit) in LIMITS.iter().enumerate().skip(first) {
             steps.take(cost(u64::from(*limit)))?;
             let (programs, places) = match anywhere {
                 true => (&programs.anywhere, &mut groups.anywhere),
                 false => (&programs.at, &mut groups.at),
             };
-            let (pattern, ignore_case) = *pattern;
-            let make = || compile(pattern, ignore_case, *limit, !anywhere).ok().map(Box::new);
+            let make = || compile(pattern, *ignore_case, *limit, !anywhere).ok().map(Box::new);
             let Some(program) = programs[level].get_or_init(make) else { return Ok((None, level)) };
             let places = places[level].get_or_insert_with(|| program.capture_locations());
             match program.captures_read_at(places, text, from) {

@@ -122,7 +122,7 @@ fn both_ways_mean_the_same() {
                 assert_eq!(regex.is_match(text), Ok(matches), "{pattern} {text:?} {ignore_case}");
                 let (mut own, mut other) = (Places::default(), reference.capture_locations());
                 let steps = Steps::for_text(text.len());
-                let mut search = regex.search(&mut own, text, (&steps, true)).expect("a few steps");
+                let mut search = regex.search(&mut own, text, &steps, true).expect("a few steps");
                 let found = search.next(0).expect("a few steps");
                 assert_eq!(found.is_some(), matches, "{pattern} {text:?}");
                 if reference.captures_read(&mut other, text).is_ok_and(|found| found.is_some()) {
@@ -221,7 +221,7 @@ fn every_match_ends_where_pcre2_says() {
             let text: Vec<u8> = (0..7).map(|at| b"abx1"[((number * 5) >> (2 * at)) as usize % 4]).collect();
             let (mut own, mut other) = (Places::default(), reference.capture_locations());
             let steps = Steps::for_replacing(text.len());
-            let mut search = regex.search(&mut own, &text, (&steps, false)).expect("a few steps");
+            let mut search = regex.search(&mut own, &text, &steps, false).expect("a few steps");
             let found = all(&text, |at| search.next(at)).expect("a few steps");
             let expected = all(&text, |at| {
                 let found = reference.captures_read_at(&mut other, &text, at).expect("a few steps");
@@ -232,7 +232,7 @@ fn every_match_ends_where_pcre2_says() {
         let text = b"<a>\"x\"<b c><\"a12,\n a\"b\">a";
         let (mut own, mut other) = (Places::default(), reference.capture_locations());
         let steps = Steps::for_replacing(text.len());
-        let mut search = regex.search(&mut own, text, (&steps, false)).expect("a few steps");
+        let mut search = regex.search(&mut own, text, &steps, false).expect("a few steps");
         let expected = all(text, |at| {
             let found = reference.captures_read_at(&mut other, text, at).expect("a few steps");
             Ok(found.map(|found| (found.start(), found.end())))
@@ -261,7 +261,7 @@ fn as_many_matches_as_bytes_take_few_steps() {
         ] {
             let regex = Regex::new(pattern, false).expect("a pattern");
             let (mut places, steps) = (Places::default(), Steps::for_replacing(text.len()));
-            let mut search = regex.search(&mut places, text, (&steps, false)).expect("steps suffice");
+            let mut search = regex.search(&mut places, text, &steps, false).expect("steps suffice");
             assert!(all(text, |at| search.next(at)).is_ok(), "{pattern} {}", text[..4].escape_ascii());
         }
     }
@@ -322,7 +322,7 @@ fn what_lookarounds_demand_is_in_every_match() {
             let expected = reference.find(&text).expect("few steps").map(|found| (found.start(), found.end()));
             assert_eq!(regex.is_match(&text), Ok(expected.is_some()), "{pattern} {}", text.escape_ascii());
             let (mut places, steps) = (Places::default(), Steps::for_text(text.len()));
-            let mut search = regex.search(&mut places, &text, (&steps, true)).expect("few steps");
+            let mut search = regex.search(&mut places, &text, &steps, true).expect("few steps");
             assert_eq!(search.next(0), Ok(expected), "{pattern} {}", text.escape_ascii());
             (compared, found) = (compared + 1, found + usize::from(expected.is_some()));
         }
@@ -410,7 +410,7 @@ fn as_many_matches_with_groups_as_pairs_take_few_steps() {
         let (regex, reference) = (Regex::new(pattern, false).expect("a pattern"), reference(pattern, false));
         let (text, steps) = (text.as_bytes(), Steps::for_replacing(text.len()));
         let (mut places, mut other) = (Places::default(), reference.capture_locations());
-        let mut search = regex.search(&mut places, text, (&steps, true)).expect("a few steps");
+        let mut search = regex.search(&mut places, text, &steps, true).expect("a few steps");
         let found = all(text, |at| {
             Ok(search.next(at)?.map(|whole| (whole, search.get(1), search.get(2)))).map(|found| {
                 found.map(|(whole, one, two)| {
@@ -434,7 +434,7 @@ fn the_place_where_a_search_begins_is_that_of_the_search() {
     {
         let regex = Regex::new(pattern, false).unwrap();
         let (mut places, steps) = (Places::default(), Steps::for_text(text.len()));
-        let found = regex.search(&mut places, text.as_bytes(), (&steps, true)).unwrap().next(0).unwrap();
+        let found = regex.search(&mut places, text.as_bytes(), &steps, true).unwrap().next(0).unwrap();
         assert_eq!(found, wanted, "{pattern} in {text}");
         assert_eq!(regex.is_match(text.as_bytes()).unwrap(), wanted.is_some(), "{pattern} in {text}");
     }

@@ -35,7 +35,7 @@ fn a_peer_that_comes_anew_replaces_itself() {
     let first = node.section.greeted(&hello(1, "a", "b"), now()).unwrap();
     let second = node.section.greeted(&hello(1, "a", "b"), now()).unwrap();
     assert!(!node.section.stands(first) && node.section.stands(second));
-    assert_eq!(node.section.hear(first, &[0, 4], now()), Heard::End(End::Replaced));
+    assert_eq!(node.section.hear(first, &[0, 4], now()), ReceiveResult::End(End::Replaced));
     assert_eq!(node.section.say(first, &mut Vec::new(), now(), 100), Err(End::Replaced));
     // Closing the first one does not close the second one.
     node.section.ended(first, now(), 0);
@@ -57,9 +57,9 @@ fn silence_ends_a_connection_and_what_is_no_message_too() {
         (&[10, 128, 0xf0, 0xdb, 0x2f], Malformed::TooLong),
         (&[10, 130, 2, 1, 0], Malformed::Value),
     ] {
-        assert_eq!(node.section.hear(ticket, bytes, now()), Heard::End(End::Malformed(why)), "{bytes:?}");
+        assert_eq!(node.section.hear(ticket, bytes, now()), ReceiveResult::End(End::Malformed(why)), "{bytes:?}");
     }
-    assert_eq!(node.section.hear(ticket, &[1, 0], now()), Heard::End(End::Told));
+    assert_eq!(node.section.hear(ticket, &[1, 0], now()), ReceiveResult::End(End::Told));
     assert_eq!(node.section.status().peers[0].protocol_errors, 3);
 }
 
@@ -73,7 +73,7 @@ fn controls_without_end_are_answered_in_short() {
         Control::ResyncConfirm.encode(&mut flood);
         Control::ResyncRequest.encode(&mut flood);
     }
-    assert_eq!(node.section.hear(ticket, &flood, now()), Heard::Taken(flood.len()));
+    assert_eq!(node.section.hear(ticket, &flood, now()), ReceiveResult::Taken(flood.len()));
     let mut out = Vec::new();
     for _ in 0..10 {
         node.section.say(ticket, &mut out, now(), 1_000).unwrap();
@@ -113,9 +113,9 @@ fn no_bytes_do_harm() {
         while at < bytes.len() {
             let end = (at + 1 + random() as usize % 400).min(bytes.len());
             match node.section.hear(ticket, &bytes[at..end], now()) {
-                Heard::Taken(0) if end == bytes.len() || end - at >= 400 => break,
-                Heard::Taken(taken) => at += taken,
-                Heard::End(_) => break,
+                ReceiveResult::Taken(0) if end == bytes.len() || end - at >= 400 => break,
+                ReceiveResult::Taken(taken) => at += taken,
+                ReceiveResult::End(_) => break,
             }
         }
         assert!(node.table.used() <= 50);

@@ -199,8 +199,8 @@ impl Net {
         for side in 0..2 {
             let ((node, ticket), now) = (link.ends[side], self.now);
             match self.nodes[node].section.hear(ticket, &link.bytes[side], now) {
-                Heard::Taken(taken) => drop(link.bytes[side].drain(..taken)),
-                Heard::End(_) => return false,
+                ReceiveResult::Taken(taken) => drop(link.bytes[side].drain(..taken)),
+                ReceiveResult::End(_) => return false,
             }
         }
         true

@@ -2,7 +2,7 @@
 //! `grpc.health.v1.Health/Check` and the evaluation of its response. Must never open a connection.
 
 use super::Judgement;
-use crate::check::{CheckStep, Connect, Content, Expect, Request, Wanted};
+use crate::check::{CheckStep, Connect, Content, Expect, ExpectMatch, Request};
 use config::spec::MuxProtocol;
 use expression::log_format::LogFormat;
 use live::health::CheckStatus;
@@ -59,7 +59,7 @@ pub(super) fn steps(service: &str, authority: &str) -> Vec<CheckStep> {
             body: Some(Content::Bytes(message(service).into())),
             comment: None,
         }),
-        CheckStep::Expect(Box::new(Expect::new(Wanted::Grpc))),
+        CheckStep::Expect(Box::new(Expect::new(ExpectMatch::Grpc))),
     ]
 }
 

@@ -6,7 +6,7 @@ use super::Judgement;
 pub(super) const BIND: [u8; 14] = [0x30, 0x0c, 0x02, 0x01, 0x01, 0x60, 0x07, 0x02, 0x01, 0x03, 0x04, 0x00, 0x80, 0x00];
 
 /// A response that is incomplete or invalid.
-enum Broken {
+enum LdapError {
     Short,
     Wrong,
 }
@@ -15,29 +15,29 @@ enum Broken {
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
-    fn byte(&mut self) -> Result<u8, Broken> {
-        let (first, rest) = self.0.split_first().ok_or(Broken::Short)?;
+    fn byte(&mut self) -> Result<u8, LdapError> {
+        let (first, rest) = self.0.split_first().ok_or(LdapError::Short)?;
         self.0 = rest;
         Ok(*first)
     }
 
-    fn expect(&mut self, wanted: &[u8]) -> Result<(), Broken> {
+    fn expect(&mut self, wanted: &[u8]) -> Result<(), LdapError> {
         wanted.iter().try_for_each(|wanted| match self.byte()? {
             found if found == *wanted => Ok(()),
-            _ => Err(Broken::Wrong),
+            _ => Err(LdapError::Wrong),
         })
     }
 
     /// Skips a BER length: one byte, or the number of bytes that it states.
-    fn skip_length(&mut self) -> Result<(), Broken> {
+    fn skip_length(&mut self) -> Result<(), LdapError> {
         match self.byte()? {
             0..=0x7f => Ok(()),
             long @ 0x81..=0x84 => (0..long & 0x7f).try_for_each(|_| self.byte().map(|_| ())),
-            _ => Err(Broken::Wrong),
+            _ => Err(LdapError::Wrong),
         }
     }
 
-    fn result(&mut self) -> Result<u8, Broken> {
+    fn result(&mut self) -> Result<u8, LdapError> {
         self.expect(&[0x30])?;
         self.skip_length()?;
         self.expect(&[0x02, 0x01, 0x01, 0x61])?;
@@ -52,7 +52,7 @@ pub(super) fn judge(received: &[u8], complete: bool) -> Judgement {
     match Reader(received).result() {
         Ok(0) => Judgement::passed("Success"),
         Ok(code) => Judgement::wrong(code.into(), "See RFC: http://tools.ietf.org/html/rfc4511#section-4.1.9"),
-        Err(Broken::Short) if !complete => Judgement::Wait,
+        Err(LdapError::Short) if !complete => Judgement::Wait,
         Err(_) => Judgement::invalid("Not LDAPv3 protocol"),
     }
 }

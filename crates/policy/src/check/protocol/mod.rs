@@ -13,7 +13,7 @@ mod tls;
 pub use grpc::GrpcAnswer;
 
 use super::answer::Answer;
-use super::{CheckStep, Connect, Content, Expect, Payload, Wanted};
+use super::{CheckStep, Connect, Content, Expect, ExpectMatch, Payload};
 use config::spec::ProtocolCheck;
 use live::health::CheckStatus;
 
@@ -73,7 +73,7 @@ impl Answer {
     }
 
     fn step(self) -> CheckStep {
-        let base = Expect::new(Wanted::Protocol(self));
+        let base = Expect::new(ExpectMatch::Protocol(self));
         let (ok, timeout) = match self {
             Self::Tls => (CheckStatus::L6Ok, CheckStatus::L6Timeout),
             _ => (base.ok, base.timeout),

@@ -143,7 +143,7 @@ fn users_of_mysql_say_who_they_are_before_they_are_asked() {
     let steps = script(&ProtocolCheck::Mysql { user }, "b", 16_384);
     let answers = steps.iter().filter_map(|step| match step {
         CheckStep::Expect(expect) => match expect.wanted {
-            Wanted::Protocol(answer) => Some(answer),
+            ExpectMatch::Protocol(answer) => Some(answer),
             _ => None,
         },
         _ => None,

@@ -1,12 +1,12 @@
 //! Resolves the names of algorithms, versions and protocols, and reports unsupported ones. Must never load a file.
 
+use super::algorithm_errors::Unfit;
 use super::line::Line;
-use super::unfit::Unfit;
 use crate::compile::Compiler;
 use config::diagnostic::{Diagnostic, Form, Severity};
 use config::span::{Span, Spanned};
 use config::spec::{TlsSpec, TlsVersion, TlsVersionsSpec};
-use tls::provider::{self, Algorithms, Named, Signatures, Version};
+use tls::provider::{self, Algorithms, ParsedNames, Signatures, Version};
 use tls::signature;
 
 impl Compiler<'_> {
@@ -101,7 +101,7 @@ impl Compiler<'_> {
     }
 
     /// Reports the unsupported names of a list that also has supported ones.
-    fn tell_missing<T>(&mut self, written: Option<&Spanned<String>>, named: Option<&Named<T>>, what: &str) {
+    fn tell_missing<T>(&mut self, written: Option<&Spanned<String>>, named: Option<&ParsedNames<T>>, what: &str) {
         let (Some(written), Some(named)) = (written, named) else { return };
         if named.unknown.is_empty() {
             return;
@@ -136,6 +136,6 @@ impl Compiler<'_> {
 }
 
 /// Whether a list contains no supported name.
-fn lacks<T>(named: Option<&Named<T>>) -> bool {
+fn lacks<T>(named: Option<&ParsedNames<T>>) -> bool {
     named.is_some_and(|named| named.found.is_empty())
 }

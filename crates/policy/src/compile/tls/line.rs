@@ -1,7 +1,8 @@
-//! How messages about a line with TLS parameters begin and end. Must never report one.
+//! A line with TLS parameters while it is compiled, and how messages about it begin and end. Must never report one.
 
 use config::diagnostic::Form;
 use config::span::Span;
+use config::spec::{BindTlsSpec, GlobalTlsSpec};
 
 /// Prefixes and suffixes of messages about a line.
 #[derive(Clone)]
@@ -12,6 +13,15 @@ pub(super) struct Line {
     /// Prefix and suffix of messages about lists of algorithms.
     pub(super) algorithms: (String, String),
     pub(super) span: Span,
+}
+
+/// A `bind` line whose certificates are compiled.
+#[derive(Clone, Copy)]
+pub(super) struct BindTlsContext<'a> {
+    pub(super) written: &'a BindTlsSpec,
+    pub(super) is_http: bool,
+    pub(super) global: &'a GlobalTlsSpec,
+    pub(super) line: &'a Line,
 }
 
 impl Line {

@@ -16,18 +16,19 @@ use std::sync::Arc;
 const LONGEST_NAME: usize = 256;
 
 impl Compiler<'_> {
-    /// Compiles the TLS parameters of a server line; `None` if it has none, or an error was reported. `owner`: the
-    /// names of the section and of the server.
+    /// Compiles the TLS parameters of a server line; `None` if it has none, or an error was reported.
+    /// `section` and `server` are names.
     pub(in crate::compile) fn link_tls(
         &mut self,
         written: Option<&ServerTlsSpec>,
-        owner: (&str, &str),
+        section: &str,
+        server: &str,
         span: Span,
         spec: &Spec,
         head: &str,
     ) -> Option<LinkTls> {
         let written = written?;
-        let settings = self.client_settings(written, owner, span, &spec.global.tls, head)?;
+        let settings = self.client_settings(written, section, server, span, &spec.global.tls, head)?;
         let name = match &written.sni {
             None => None,
             Some(text) => {

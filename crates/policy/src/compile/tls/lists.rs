@@ -4,7 +4,7 @@
 use super::store::different_update;
 use super::{KnownTls, Line, located};
 use crate::compile::Compiler;
-use crate::compile::added::Nobody;
+use crate::compile::added::NoResolver;
 use crate::program::{CrtLines, CrtList, Program};
 use config::crt_list::{self, CrtListLine};
 use config::diagnostic::{Diagnostic, Form};
@@ -28,7 +28,7 @@ impl Compiler<'_> {
         (self.resolver.folder_reader())(&name)?;
         let mut lines = CrtLines::default();
         for certificate in found {
-            lines.push((0, &certificate.name), "", "");
+            lines.push(0, &certificate.name, "", "");
         }
         Some(self.tls.name_list(name.trim_end_matches('/').into(), lines))
     }
@@ -82,8 +82,10 @@ pub struct AddedLine {
 /// # Errors
 /// The line cannot be added.
 pub fn add_to_list(
-    (spec, program): (&Spec, &Program),
-    (list, serial): (&CrtList, usize),
+    spec: &Spec,
+    program: &Program,
+    list: &CrtList,
+    serial: usize,
     text: &str,
     known: KnownTls,
 ) -> Result<AddedLine, AddError> {
@@ -101,7 +103,7 @@ pub fn add_to_list(
     let certificate = known.certificates.iter().find(|one| *one.name == *name).map(Arc::clone);
     let certificate = certificate.ok_or_else(|| AddError::Refused(format!("certificate '{name}' does not exist!")))?;
     let certificate = purposed(program, certificate, &plain.load).map_err(AddError::Refused)?;
-    let (mut nobody, mut found) = (Nobody(program), Vec::new());
+    let (mut nobody, mut found) = (NoResolver(program), Vec::new());
     let mut compiler = Compiler::new(spec, &mut nobody, &mut found);
     compiler.tls.know(known);
     let line = Line { head: String::new(), form: Form::Bare, algorithms: <_>::default(), span: Span::default() };

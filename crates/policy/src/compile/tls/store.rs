@@ -33,7 +33,7 @@ const BUNDLE: [&str; 2] = [".ecdsa", ".rsa"];
 /// Objects loaded so far: a file is read once, however many lines refer to it.
 #[derive(Default)]
 pub(crate) struct Store {
-    certificates: HashMap<String, Loaded>,
+    certificates: HashMap<String, StoredCertificate>,
     pub(super) authorities: HashMap<(Option<String>, Option<String>), Arc<Authorities>>,
     /// `ocsp-update.mode on`.
     updates: bool,
@@ -72,7 +72,7 @@ pub struct KnownTls {
 }
 
 /// A certificate of the storage.
-struct Loaded {
+struct StoredCertificate {
     /// `Err`: the certificate cannot be used; the reason is reported where it is referred to.
     certificate: Result<Arc<Certificate>, String>,
     origin: Origin,
@@ -80,13 +80,13 @@ struct Loaded {
 }
 
 /// The certificates of a name.
-pub(super) struct Found {
+pub(super) struct NamedCertificates {
     pub(super) certificates: Vec<Arc<Certificate>>,
     /// A bundle: one certificate per key type.
     pub(super) is_bundle: bool,
 }
 
-impl Found {
+impl NamedCertificates {
     fn one(certificate: Arc<Certificate>) -> Self {
         Self { certificates: vec![certificate], is_bundle: false }
     }
@@ -110,7 +110,8 @@ impl Store {
     /// Adds a certificate that is available without a file.
     pub(crate) fn know_certificate(&mut self, certificate: Arc<Certificate>) {
         let (name, origin) = (certificate.name.to_string(), Origin::Store(Span::default()));
-        self.certificates.insert(name, Loaded { certificate: Ok(certificate), origin, load: LoadSpec::default() });
+        self.certificates
+            .insert(name, StoredCertificate { certificate: Ok(certificate), origin, load: LoadSpec::default() });
     }
 
     /// Returns the list with that name; creates it with `lines` if it is new. Records that the current line uses it.
@@ -176,7 +177,7 @@ impl Compiler<'_> {
             let paths = Paths::written(load, path, base, load.key_base.as_deref().or(global.key_base.as_deref()));
             let is_missing =
                 (self.resolver.file_reader())(paths.file()).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-            let stand_in = if is_missing { self.stand_in((&name, paths.file()), load) } else { None };
+            let stand_in = if is_missing { self.stand_in(&name, paths.file(), load) } else { None };
             if let Some(certificate) = stand_in.unwrap_or_else(|| self.load(&name, &paths, load, global, &line)) {
                 if certificate.is_err() && load.jwt == Some(true) {
                     self.allow_without_key(&name, paths.file());
@@ -201,7 +202,7 @@ impl Compiler<'_> {
                 self.shared.keys.borrow().tokens().allow(name.as_bytes(), keys);
             }
         }
-        self.tls.certificates.insert(name, Loaded { certificate, origin, load: load.clone() });
+        self.tls.certificates.insert(name, StoredCertificate { certificate, origin, load: load.clone() });
     }
 
     /// Makes a certificate without a key, which cannot be used for handshakes, available for the verification of
@@ -263,7 +264,7 @@ impl Compiler<'_> {
         folder: Option<&str>,
         global: &GlobalTlsSpec,
         line: &Line,
-    ) -> Option<Found> {
+    ) -> Option<NamedCertificates> {
         let load = LoadSpec { span: path.span, folder: folder.map(str::to_owned), ..LoadSpec::default() };
         self.defined(path, &load, "", global, line)
     }
@@ -277,20 +278,20 @@ impl Compiler<'_> {
         place: &str,
         global: &GlobalTlsSpec,
         line: &Line,
-    ) -> Option<Found> {
+    ) -> Option<NamedCertificates> {
         let base = global.crt_base.as_deref();
         let name = match path.value.starts_with('@') {
             true => path.value.clone(),
             false => located(&path.value, base, load.folder.as_deref()),
         };
         if let Some(known) = self.known(&name, path.span, load, place, line) {
-            return known.map(Found::one);
+            return known.map(NamedCertificates::one);
         }
         if load.has_options() {
             let paths = Paths::written(load, name.clone(), base, None);
             let certificate = self.load(&name, &paths, load, global, line)?;
             self.remember(name.clone(), certificate, Origin::Line, load);
-            return self.known(&name, path.span, load, place, line)?.map(Found::one);
+            return self.known(&name, path.span, load, place, line)?.map(NamedCertificates::one);
         }
         if let Some(names) = (self.resolver.folder_reader())(&name) {
             let mut names: Vec<_> = names
@@ -301,7 +302,7 @@ impl Compiler<'_> {
             let inside = names.iter().map(|file| format!("{}/{file}", name.trim_end_matches('/')));
             let certificates: Option<Vec<_>> =
                 inside.map(|file| self.file(&file, path.span, load, global, line)).collect();
-            return Some(Found { certificates: certificates?, is_bundle: false });
+            return Some(NamedCertificates { certificates: certificates?, is_bundle: false });
         }
         let read = self.resolver.file_reader();
         if global.extra_files.bundle && read(&name).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
@@ -309,10 +310,10 @@ impl Compiler<'_> {
                 BUNDLE.iter().map(|end| format!("{name}{end}")).filter(|file| read(file).is_ok()).collect();
             if !bundle.is_empty() {
                 let bundle = bundle.iter().map(|file| self.file(file, path.span, load, global, line));
-                return Some(Found { certificates: bundle.collect::<Option<_>>()?, is_bundle: true });
+                return Some(NamedCertificates { certificates: bundle.collect::<Option<_>>()?, is_bundle: true });
             }
         }
-        self.file(&name, path.span, load, global, line).map(Found::one)
+        self.file(&name, path.span, load, global, line).map(NamedCertificates::one)
     }
 
     /// Returns a loaded certificate. `None` if it was not loaded; `Some(None)` if an error was reported.
@@ -370,8 +371,11 @@ impl Compiler<'_> {
         let paths = Paths::beside(name, global.extra_files);
         match self.load(name, &paths, load, global, &line)? {
             Ok(certificate) => {
-                let loaded =
-                    Loaded { certificate: Ok(Arc::clone(&certificate)), origin: Origin::File, load: load.clone() };
+                let loaded = StoredCertificate {
+                    certificate: Ok(Arc::clone(&certificate)),
+                    origin: Origin::File,
+                    load: load.clone(),
+                };
                 self.tls.certificates.insert(name.to_owned(), loaded);
                 Some(certificate)
             }

@@ -5,7 +5,7 @@ use crate::program::ProgramContext;
 use crate::rule::parse::{Parsing, RuleError, Words};
 use expression::log_format::LogFormat;
 use expression::pattern::ListName;
-use expression::pattern::{ChangeError, Which};
+use expression::pattern::{ChangeError, EntrySelector};
 use expression::sample::Context;
 
 /// The actions of this family.
@@ -49,7 +49,7 @@ impl ListChange {
         };
         let Some(key) = render(&self.key) else { return };
         let Some(value) = self.value.as_ref().map_or(Some(&[][..]), &mut render) else { return };
-        let which = Which::Key(key);
+        let which = EntrySelector::Key(key);
         match self.verb {
             // No write lock is needed if nothing changes.
             ListVerb::Add if state.read(|change| change.has(key)) => {}

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// The parsed arguments.
 #[derive(Default)]
-struct Written {
+struct ReplyArguments {
     status: Option<u16>,
     content_type: Option<String>,
     /// The argument that defines the content, and the content.
@@ -27,7 +27,7 @@ const BODIES: &[&str] = &["default-errorfiles", "errorfile", "errorfiles", "file
 
 /// Parses the arguments of `return`.
 pub(super) fn read(words: &mut Words<'_>, parsing: &Parsing<'_>, default: u16) -> Result<Answer, RuleError> {
-    let mut written = Written::default();
+    let mut written = ReplyArguments::default();
     arguments(words, parsing, &mut written)?;
     finish(written, parsing, default)
 }
@@ -35,7 +35,7 @@ pub(super) fn read(words: &mut Words<'_>, parsing: &Parsing<'_>, default: u16) -
 /// Parses the arguments of `deny` and `tarpit`: without any, or with only `deny_status`, the proxy's error page is
 /// used.
 pub(super) fn read_refusal(words: &mut Words<'_>, parsing: &Parsing<'_>, default: u16) -> Result<Answer, RuleError> {
-    let mut written = Written::default();
+    let mut written = ReplyArguments::default();
     if words.peek_text() == "deny_status" {
         status(words, &mut written)?;
     } else if !words.peek_text().is_empty() {
@@ -55,7 +55,7 @@ pub(super) fn read_refusal(words: &mut Words<'_>, parsing: &Parsing<'_>, default
 /// # Errors
 /// The line is invalid.
 pub(crate) fn error_answer(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Option<Page>, RuleError> {
-    let mut written = Written::default();
+    let mut written = ReplyArguments::default();
     arguments(words, parsing, &mut written)?;
     if let Some(extra) = words.peek() {
         return Err(RuleError::at(Some(extra), format!("unknown keyword '{}'.", extra.text)));
@@ -69,7 +69,7 @@ pub(crate) fn error_answer(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Resu
     })
 }
 
-fn status(words: &mut Words<'_>, written: &mut Written) -> Result<(), RuleError> {
+fn status(words: &mut Words<'_>, written: &mut ReplyArguments) -> Result<(), RuleError> {
     words.take();
     let value = words.expect("'status' expects <status_code> as argument")?;
     let digits = value.text.bytes().take_while(u8::is_ascii_digit).count();
@@ -80,7 +80,7 @@ fn status(words: &mut Words<'_>, written: &mut Written) -> Result<(), RuleError>
     Ok(())
 }
 
-fn arguments(words: &mut Words<'_>, parsing: &Parsing<'_>, written: &mut Written) -> Result<(), RuleError> {
+fn arguments(words: &mut Words<'_>, parsing: &Parsing<'_>, written: &mut ReplyArguments) -> Result<(), RuleError> {
     while let Some(word) = words.peek() {
         match word.text.as_str() {
             "status" | "deny_status" => status(words, written)?,
@@ -125,7 +125,7 @@ fn body(
     name: &'static str,
     words: &mut Words<'_>,
     parsing: &Parsing<'_>,
-    written: &mut Written,
+    written: &mut ReplyArguments,
 ) -> Result<(), RuleError> {
     if name == "default-errorfiles" {
         written.body = Some((name, Body::Default));
@@ -164,8 +164,8 @@ fn body(
     Ok(())
 }
 
-fn finish(written: Written, parsing: &Parsing<'_>, default: u16) -> Result<Answer, RuleError> {
-    let Written { status, content_type, body, section, mut fields } = written;
+fn finish(written: ReplyArguments, parsing: &Parsing<'_>, default: u16) -> Result<Answer, RuleError> {
+    let ReplyArguments { status, content_type, body, section, mut fields } = written;
     let status = status.unwrap_or(default);
     let (name, mut body) = body.unwrap_or(("", Body::Empty));
     let is_page = matches!(name, "default-errorfiles" | "errorfile" | "errorfiles");

@@ -83,11 +83,11 @@ impl Change<'_> {
                 Ok(())
             }
             Self::Replace(name, regex, text) => super::replace(head, name, room, |value, out: &mut Bounded<'_>| {
-                each_replaced(regex, value, (text, steps), out)
+                each_replaced(regex, value, text, steps, out)
             }),
             Self::ReplaceParts(name, regex, text) => {
                 super::replace(head, name, room, |value, out: &mut Bounded<'_>| {
-                    split_replaced(regex, value, (text, steps), out)
+                    split_replaced(regex, value, text, steps, out)
                 })
             }
             Self::Method(text) => {

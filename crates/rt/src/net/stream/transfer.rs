@@ -4,7 +4,7 @@
 use std::io;
 use std::task::{Context, Poll};
 
-use super::{Socket, Stream, Want};
+use super::{Interest, Socket, Stream};
 
 impl Stream {
     /// Returns the approximate free space of the socket's send buffer in bytes: the kernel counts its own overhead as
@@ -58,7 +58,7 @@ impl Stream {
                     None => source.has_read(0, room.max(1)),
                 }
             }
-            self.wait(worker, source, context, Want::Read)?;
+            self.wait(worker, source, context, Interest::Read)?;
             Poll::Pending
         })
     }

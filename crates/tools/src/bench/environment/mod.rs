@@ -7,11 +7,11 @@ mod quiet;
 
 use super::child::Stop;
 use super::machine::kilobytes;
+use super::processor_assignment::Places;
 use super::procfs::read;
 use super::report::Unit;
 use super::results::Finding;
 use super::scenario::Scenario;
-use super::seats::Places;
 use super::steps::BenchStep;
 use base::ProcessorSet;
 use rt::process;
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// Requirements of a run.
 #[derive(Debug, Clone, Copy)]
-pub struct Needs<'a> {
+pub struct RunRequirements<'a> {
     pub scenario: &'a Scenario,
     /// Combinations of the scenario.
     pub steps: &'a [BenchStep],
@@ -31,7 +31,7 @@ pub struct Needs<'a> {
     pub listen: Duration,
 }
 
-impl Needs<'_> {
+impl RunRequirements<'_> {
     /// Returns the maximum number of connections of a step.
     fn connections(&self) -> u64 {
         self.steps.iter().map(|step| u64::from(step.connections)).max().unwrap_or(0)
@@ -66,7 +66,7 @@ fn judged(subject: &str, seen: impl Into<String>, spoils: bool, warning: impl In
 ///
 /// # Errors
 /// An interruption.
-pub fn check(needs: &Needs<'_>) -> Result<Vec<Finding>, Stop> {
+pub fn check(needs: &RunRequirements<'_>) -> Result<Vec<Finding>, Stop> {
     let mut found = processors::check(needs);
     found.push(build());
     found.push(descriptors(needs));
@@ -101,7 +101,7 @@ fn build() -> Finding {
     judged("this program", seen, slow, "load, origin and Weir are many times slower: build with --release")
 }
 
-fn descriptors(needs: &Needs<'_>) -> Finding {
+fn descriptors(needs: &RunRequirements<'_>) -> Finding {
     let connections = needs.connections();
     // A proxy has one connection on either side of each, plus descriptors of its own.
     let wanted = needs.scenario.limits.descriptors.unwrap_or(connections * 2 + 1000);
@@ -115,7 +115,7 @@ fn descriptors(needs: &Needs<'_>) -> Finding {
     )
 }
 
-fn memory(meminfo: &str, huge: &str, needs: &Needs<'_>) -> Vec<Finding> {
+fn memory(meminfo: &str, huge: &str, needs: &RunRequirements<'_>) -> Vec<Finding> {
     let (total, available) = (kilobytes(meminfo, "MemTotal"), kilobytes(meminfo, "MemAvailable"));
     let swapped = kilobytes(meminfo, "SwapTotal").saturating_sub(kilobytes(meminfo, "SwapFree"));
     let shown = |bytes: u64| Unit::Memory.show(bytes as f64);

@@ -1,12 +1,12 @@
 //! Checks of the network: ports, queues, the loopback interface, the balancer of device interrupts.
 
-use super::{Finding, Needs, judged, well};
+use super::{Finding, RunRequirements, judged, well};
 use crate::bench::procfs::{self, read};
 
 /// Default MTU of the loopback interface, in bytes.
 const USUAL_MTU: u64 = 65_536;
 
-pub fn check(needs: &Needs<'_>) -> Vec<Finding> {
+pub fn check(needs: &RunRequirements<'_>) -> Vec<Finding> {
     let setting = |name: &str| read(&format!("/proc/sys/net/{name}"));
     vec![
         ports(&setting("ipv4/ip_local_port_range"), needs.connections()),

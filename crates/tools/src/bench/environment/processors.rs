@@ -1,13 +1,13 @@
 //! Checks of the processors: whether there are enough for the scenario, and whether their speed is steady.
 
-use super::{Finding, Needs, judged, well};
+use super::{Finding, RunRequirements, judged, well};
+use crate::bench::processor_assignment::missing;
 use crate::bench::procfs::read;
 use crate::bench::scenario::quantity::processors as list;
-use crate::bench::seats::missing;
 use base::ProcessorSet;
 use std::collections::BTreeSet;
 
-pub fn check(needs: &Needs<'_>) -> Vec<Finding> {
+pub fn check(needs: &RunRequirements<'_>) -> Vec<Finding> {
     let mut found = vec![seats(needs)];
     found.extend(lacking(needs));
     let of_each = |file: &str| {
@@ -25,7 +25,7 @@ pub fn check(needs: &Needs<'_>) -> Vec<Finding> {
     found
 }
 
-fn seats(needs: &Needs<'_>) -> Finding {
+fn seats(needs: &RunRequirements<'_>) -> Finding {
     let places = needs.places;
     let seen = format!(
         "{} of {}: proxy on {}, origin on {}, load on {}",
@@ -52,7 +52,7 @@ fn seats(needs: &Needs<'_>) -> Finding {
     judged("processors", seen, few || !shared.is_empty(), warning)
 }
 
-fn lacking(needs: &Needs<'_>) -> Option<Finding> {
+fn lacking(needs: &RunRequirements<'_>) -> Option<Finding> {
     let seats = needs.scenario.processors;
     let lacking = [seats.proxy, seats.origin, seats.load]
         .into_iter()
@@ -82,7 +82,7 @@ fn governor(texts: &[String]) -> Finding {
     )
 }
 
-fn siblings(needs: &Needs<'_>, texts: &[String]) -> Finding {
+fn siblings(needs: &RunRequirements<'_>, texts: &[String]) -> Finding {
     let others = needs.places.origin.union(&needs.places.load);
     let mut shared = ProcessorSet::EMPTY;
     let mut threads = 1;
@@ -132,14 +132,14 @@ fn mitigations() -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Needs;
+    use super::super::RunRequirements;
     use super::*;
+    use crate::bench::processor_assignment::places;
     use crate::bench::scenario::read;
-    use crate::bench::seats::places;
     use crate::bench::steps::steps;
     use std::time::Duration;
 
-    fn with<T>(available: &str, extra: &str, judge: impl FnOnce(&Needs<'_>) -> T) -> T {
+    fn with<T>(available: &str, extra: &str, judge: impl FnOnce(&RunRequirements<'_>) -> T) -> T {
         let text = format!(
             "name = \"a\"\ntitle = \"\"\n[load]\npath = \"/\"\nduration = 1\n{extra}\n[[proxy]]\nname = \"p\"\ncommand = [\"p\"]\n"
         );
@@ -147,7 +147,13 @@ mod tests {
         let (steps, available) = (steps(&scenario), list(available).unwrap());
         let workers = steps.iter().map(|step| step.workers).max().unwrap();
         let places = places(&scenario.processors, workers, &available);
-        judge(&Needs { scenario: &scenario, steps: &steps, available: &available, places, listen: Duration::ZERO })
+        judge(&RunRequirements {
+            scenario: &scenario,
+            steps: &steps,
+            available: &available,
+            places,
+            listen: Duration::ZERO,
+        })
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Checks of background activity during an idle second.
 
-use super::{Finding, Needs, judged};
+use super::{Finding, RunRequirements, judged};
 use crate::bench::child::{Stop, pause};
 use crate::bench::procfs::{self, Processor, Stat, read};
 use base::ProcessorSet;
@@ -15,7 +15,7 @@ const STEAL: f64 = 0.5;
 /// Maximum number of device interrupts per second on a processor of the proxy.
 const INTERRUPTS: f64 = 500.0;
 
-pub fn check(needs: &Needs<'_>) -> Result<Vec<Finding>, Stop> {
+pub fn check(needs: &RunRequirements<'_>) -> Result<Vec<Finding>, Stop> {
     let look = || {
         let processor = procfs::processor(&read("/proc/stat")).unwrap_or_default();
         (processor, procfs::processes(), procfs::interrupts(&read("/proc/interrupts")))

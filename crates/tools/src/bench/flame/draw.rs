@@ -39,7 +39,7 @@ pub fn draw(title: &str, stacks: &Stacks) -> String {
     let deepest = depth(&root, scale);
     let bottom = HEAD + deepest as f64 * ROW;
     let mut body = String::new();
-    put(&root, root.count, (MARGIN, bottom), scale, &mut body);
+    put(&root, root.count, MARGIN, bottom, scale, &mut body);
     let height = bottom + MARGIN;
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" \
@@ -58,7 +58,7 @@ fn depth(frame: &Frame, scale: f64) -> usize {
     inner.map(|inner| 1 + depth(inner, scale)).max().unwrap_or(0)
 }
 
-fn put(frame: &Frame, all: u64, (mut x, bottom): (f64, f64), scale: f64, out: &mut String) {
+fn put(frame: &Frame, all: u64, mut x: f64, bottom: f64, scale: f64, out: &mut String) {
     for (name, inner) in &frame.inner {
         let width = inner.count as f64 * scale;
         if width >= NARROWEST {
@@ -89,7 +89,7 @@ fn put(frame: &Frame, all: u64, (mut x, bottom): (f64, f64), scale: f64, out: &m
                 );
             }
             out.push_str("</g>\n");
-            put(inner, all, (x, y), scale, out);
+            put(inner, all, x, y, scale, out);
         }
         x += width;
     }

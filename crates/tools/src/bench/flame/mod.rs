@@ -3,7 +3,7 @@
 mod draw;
 mod fold;
 
-use super::child::{Output, Started, Stop, interrupted};
+use super::child::{ChildProcess, Output, Stop, interrupted};
 use super::procfs;
 use rt::clock::Point;
 use rt::{Signal, process};
@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// A running `perf record`.
 pub struct Recording {
-    perf: Started,
+    perf: ChildProcess,
     data: PathBuf,
     folder: PathBuf,
 }
@@ -51,7 +51,7 @@ impl Recording {
         // Data of an earlier proxy must not be mistaken for this one's.
         let _ = fs::remove_file(&data);
         let anywhere = process::available_processors();
-        let mut perf = Started::start("perf", &command, &anywhere, &folder.join("record.log"), Output::Log)?;
+        let mut perf = ChildProcess::start("perf", &command, &anywhere, &folder.join("record.log"), Output::Log)?;
         let since = Point::now();
         while fs::metadata(&data).map_or(0, |file| file.len()) == 0 {
             perf.check()?;
@@ -97,7 +97,7 @@ impl Recording {
             ["perf", "script", "--no-inline", "-F", "comm,tid,ip,sym", "-i"].map(str::to_owned).into();
         command.push(self.data.display().to_string());
         let anywhere = process::available_processors();
-        let mut perf = Started::start("perf", &command, &anywhere, &self.folder.join("script.log"), Output::Read)?;
+        let mut perf = ChildProcess::start("perf", &command, &anywhere, &self.folder.join("script.log"), Output::Read)?;
         let output = perf.output().ok_or_else(|| "perf has no output".to_owned())?;
         let (sender, text) = mpsc::channel();
         thread::spawn(move || {

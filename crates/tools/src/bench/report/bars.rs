@@ -74,7 +74,7 @@ impl Bars {
     /// Draws the chart; with a heading it is a file of its own.
     pub fn draw(&self, frame: Frame, id: &str, heading: Option<&str>) -> String {
         let layout = self.layout(frame, heading);
-        let mut svg = chart::open(frame, layout.size, id, (&self.title, &self.description()), heading);
+        let mut svg = chart::open(frame, layout.size.0, layout.size.1, id, &self.title, &self.description(), heading);
         chart::keys(Some(&mut svg), frame, chart::heading_room(heading), &self.keys);
         self.axis(&mut svg, &layout);
         let (bar, name, space) = Layout::steps(frame);
@@ -83,7 +83,7 @@ impl Bars {
         for group in &self.groups {
             if let Some(heading) = &group.heading {
                 let heading = svg::fitting(heading, (layout.size.0 - 2.0 * EDGE) / frame.font());
-                svg.text("axis", (EDGE, y + space * 0.7), Anchor::Start, &heading);
+                svg.text("axis", EDGE, y + space * 0.7, Anchor::Start, &heading);
                 y += space;
             }
             for each in group.bars.iter().take(MOST_BARS - drawn) {
@@ -121,12 +121,12 @@ impl Bars {
         let font = layout.frame.font();
         for &tick in &layout.ticks {
             let x = layout.across(tick);
-            svg.line(if tick == 0.0 { "base" } else { "hair" }, (x, layout.top), (x, layout.bottom));
+            svg.line(if tick == 0.0 { "base" } else { "hair" }, x, layout.top, x, layout.bottom);
             let anchor = if tick == 0.0 && layout.frame == Frame::Narrow { Anchor::Start } else { Anchor::Middle };
-            svg.text("tick", (x, layout.bottom + font * 1.35), anchor, &self.axis.unit.show(tick));
+            svg.text("tick", x, layout.bottom + font * 1.35, anchor, &self.axis.unit.show(tick));
         }
-        let middle = ((layout.left + layout.right) / 2.0, layout.bottom + font * 2.8);
-        svg.text("axis", middle, Anchor::Middle, &self.axis.label);
+        let (x, y) = ((layout.left + layout.right) / 2.0, layout.bottom + font * 2.8);
+        svg.text("axis", x, y, Anchor::Middle, &self.axis.label);
     }
 
     fn description(&self) -> String {
@@ -157,33 +157,33 @@ impl Bar {
             let (begin, end) = (layout.across(from), layout.across(from + part));
             if index > 0 {
                 // The lines of the axis would shine through a pale box.
-                svg.rect("ground", (begin, y), (end - begin, height));
+                svg.rect("ground", begin, y, end - begin, height);
             }
-            svg.rect(if index == 0 { "solid" } else { "pale" }, (begin, y), (end - begin, height));
+            svg.rect(if index == 0 { "solid" } else { "pale" }, begin, y, end - begin, height);
             from += part;
         }
         let mut end = layout.across(from);
         if let Some((low, high)) = self.range.filter(|(low, high)| high > low && high.is_finite()) {
             let (low, high) = (layout.across(low), layout.across(high));
             end = end.max(high);
-            svg.line("whisker", (low, middle), (high, middle));
+            svg.line("whisker", low, middle, high, middle);
             for x in [low, high] {
-                svg.line("whisker", (x, middle - 4.0), (x, middle + 4.0));
+                svg.line("whisker", x, middle - 4.0, x, middle + 4.0);
             }
         }
         if layout.frame == Frame::Wide {
             let name = svg::fitting(&self.name, (layout.left - EDGE - 8.0) / font / svg::HEAVY);
-            svg.text("label", (layout.left - 8.0, middle + font * 0.35), Anchor::End, &name);
+            svg.text("label", layout.left - 8.0, middle + font * 0.35, Anchor::End, &name);
             let note = svg::fitting(&self.note, (layout.size.0 - EDGE - end - 8.0) / font);
-            svg.text("note", (end + 8.0, middle + font * 0.35), Anchor::Start, &note);
+            svg.text("note", end + 8.0, middle + font * 0.35, Anchor::Start, &note);
         } else {
             let note_width = svg::width(&self.note) * font;
             let room = layout.size.0 - 2.0 * EDGE - note_width - 10.0;
             let base = top + font * 1.2;
             // Hide the lines of the axis under text.
-            svg.rect("ground", (EDGE + 1.0, top + 2.0), (layout.size.0 - 2.0 * EDGE, above));
-            svg.text("label", (EDGE + 4.0, base), Anchor::Start, &svg::fitting(&self.name, room / font / svg::HEAVY));
-            svg.text("note", (layout.size.0 - EDGE, base), Anchor::End, &self.note);
+            svg.rect("ground", EDGE + 1.0, top + 2.0, layout.size.0 - 2.0 * EDGE, above);
+            svg.text("label", EDGE + 4.0, base, Anchor::Start, &svg::fitting(&self.name, room / font / svg::HEAVY));
+            svg.text("note", layout.size.0 - EDGE, base, Anchor::End, &self.note);
         }
         svg.end();
     }

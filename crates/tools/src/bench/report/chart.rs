@@ -133,14 +133,22 @@ impl Frame {
 }
 
 /// Opens a drawing; with a heading it is a file of its own and includes style and background.
-pub fn open(frame: Frame, size: (f64, f64), id: &str, words: (&str, &str), heading: Option<&str>) -> Svg {
+pub fn open(
+    frame: Frame,
+    width: f64,
+    height: f64,
+    id: &str,
+    title: &str,
+    description: &str,
+    heading: Option<&str>,
+) -> Svg {
     let margin = if heading.is_some() { MARGIN } else { 0.0 };
-    let mut svg = Svg::open(frame.class(), size, margin, id, words.0, words.1);
+    let mut svg = Svg::open(frame.class(), width, height, margin, id, title, description);
     let Some(heading) = heading else { return svg };
     svg.raw(&format!("<style>{STYLE}</style>\n"));
-    svg.rect("ground", (-margin, -margin), (size.0 + 2.0 * margin, size.1 + 2.0 * margin));
-    let heading = svg::fitting(heading, (size.0 - 2.0 * EDGE) / 16.0);
-    svg.text("heading", (EDGE, 14.0), Anchor::Start, &heading);
+    svg.rect("ground", -margin, -margin, width + 2.0 * margin, height + 2.0 * margin);
+    let heading = svg::fitting(heading, (width - 2.0 * EDGE) / 16.0);
+    svg.text("heading", EDGE, 14.0, Anchor::Start, &heading);
     svg
 }
 
@@ -167,30 +175,30 @@ pub fn keys(mut svg: Option<&mut Svg>, frame: Frame, top: f64, keys: &[Key]) -> 
             (x, y) = (EDGE, y + row);
         }
         if let Some(svg) = svg.as_deref_mut() {
-            sample(svg, key, (x, y));
-            svg.text("key", (x + swatch, y + font * 0.35), Anchor::Start, &text);
+            sample(svg, key, x, y);
+            svg.text("key", x + swatch, y + font * 0.35, Anchor::Start, &text);
         }
         x += taken + gap;
     }
     if keys.is_empty() { 0.0 } else { y - top + font }
 }
 
-fn sample(svg: &mut Svg, key: &Key, (x, y): (f64, f64)) {
+fn sample(svg: &mut Svg, key: &Key, x: f64, y: f64) {
     let (colour, shape) = (key.colour.class(), key.colour.shape());
     svg.group(&colour, None);
     match key.sample {
-        Sample::Line(stroke) => svg.line(&format!("line {}", stroke.class()), (x, y), (x + 20.0, y)),
+        Sample::Line(stroke) => svg.line(&format!("line {}", stroke.class()), x, y, x + 20.0, y),
         Sample::Mark | Sample::Hollow => {
-            svg.line("line bold", (x, y), (x + 20.0, y));
+            svg.line("line bold", x, y, x + 20.0, y);
             let class = if key.sample == Sample::Hollow { "mark hollow" } else { "mark" };
-            svg.mark(class, shape, (x + 10.0, y), 4.0);
+            svg.mark(class, shape, x + 10.0, y, 4.0);
         }
-        Sample::Solid => svg.rect("solid", (x, y - 6.0), (18.0, 12.0)),
-        Sample::Pale => svg.rect("pale", (x, y - 6.0), (18.0, 12.0)),
+        Sample::Solid => svg.rect("solid", x, y - 6.0, 18.0, 12.0),
+        Sample::Pale => svg.rect("pale", x, y - 6.0, 18.0, 12.0),
         Sample::Whisker => {
-            svg.line("whisker", (x, y), (x + 18.0, y));
-            svg.line("whisker", (x, y - 4.0), (x, y + 4.0));
-            svg.line("whisker", (x + 18.0, y - 4.0), (x + 18.0, y + 4.0));
+            svg.line("whisker", x, y, x + 18.0, y);
+            svg.line("whisker", x, y - 4.0, x, y + 4.0);
+            svg.line("whisker", x + 18.0, y - 4.0, x + 18.0, y + 4.0);
         }
     }
     svg.end();

@@ -30,12 +30,12 @@ pub struct Series {
     /// Whether its points are marked, as separate measurements.
     pub marked: bool,
     /// Points, from left to right.
-    pub points: Vec<Spot>,
+    pub points: Vec<LinePoint>,
 }
 
 /// A point of a line.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Spot {
+pub struct LinePoint {
     pub x: f64,
     pub y: f64,
     /// Lowest and highest round.
@@ -46,7 +46,7 @@ pub struct Spot {
     pub hover: String,
 }
 
-impl Spot {
+impl LinePoint {
     /// Returns a point without further properties.
     pub fn plain(x: f64, y: f64) -> Self {
         Self { x, y, range: None, hollow: false, hover: String::new() }
@@ -100,7 +100,7 @@ impl Lines {
     /// Draws the chart; with a heading it is a file of its own.
     pub fn draw(&self, frame: Frame, id: &str, heading: Option<&str>) -> String {
         let layout = self.layout(frame, heading);
-        let mut svg = chart::open(frame, layout.size, id, (&self.title, &self.description()), heading);
+        let mut svg = chart::open(frame, layout.size.0, layout.size.1, id, &self.title, &self.description(), heading);
         chart::keys(Some(&mut svg), frame, chart::heading_room(heading), &layout.keys);
         self.axes(&mut svg, &layout);
         for series in self.series.iter().take(MOST_SERIES) {
@@ -159,24 +159,24 @@ impl Lines {
         if self.y.form == Form::Logarithmic {
             for up in layout.y.ticks(40).into_iter().filter_map(|tick| layout.y.place(tick)) {
                 let y = bottom - up * (bottom - layout.top);
-                svg.line("faint", (left, y), (right, y));
+                svg.line("faint", left, y, right, y);
             }
         }
         for (tick, text) in &layout.y_ticks {
             let Some(up) = layout.y.place(*tick) else { continue };
             let y = bottom - up * (bottom - layout.top);
-            svg.line("hair", (left, y), (right, y));
-            svg.text("tick", (left - 8.0, y + font * 0.35), Anchor::End, text);
+            svg.line("hair", left, y, right, y);
+            svg.text("tick", left - 8.0, y + font * 0.35, Anchor::End, text);
         }
-        svg.line("base", (left, bottom), (right, bottom));
+        svg.line("base", left, bottom, right, bottom);
         for (tick, text) in &layout.x_ticks {
             let Some(x) = layout.across(*tick) else { continue };
-            svg.line("base", (x, bottom), (x, bottom + 5.0));
-            svg.text("tick", (x, bottom + font * 1.45), Anchor::Middle, text);
+            svg.line("base", x, bottom, x, bottom + 5.0);
+            svg.text("tick", x, bottom + font * 1.45, Anchor::Middle, text);
         }
-        svg.text("axis", (EDGE, layout.top - font), Anchor::Start, &self.y.label);
+        svg.text("axis", EDGE, layout.top - font, Anchor::Start, &self.y.label);
         let label = svg::fitting(&self.x.label, (layout.frame.width() - 2.0 * EDGE) / font);
-        svg.text("axis", ((left + right) / 2.0, bottom + font * 2.9), Anchor::Middle, &label);
+        svg.text("axis", (left + right) / 2.0, bottom + font * 2.9, Anchor::Middle, &label);
     }
 
     /// Draws the labels of lines: directly after the end of the line if that space is free, else at the edge of the
@@ -192,12 +192,12 @@ impl Lines {
             let covered = near.iter().any(|(other, height)| {
                 other.0 <= extent.1 && other.1 >= extent.0 && (height - y).abs() < font * SPACING
             });
-            if covered || !self.is_free(layout, series, extent, y) {
+            if covered || !self.is_free(layout, series, extent.0, extent.1, y) {
                 ends.push((series, (x, y)));
                 continue;
             }
             near.push((extent, y));
-            series.label(svg, layout, (extent.0, y), &[]);
+            series.label(svg, layout, extent.0, y, &[]);
         }
         ends.sort_by(|a, b| a.1.1.total_cmp(&b.1.1));
         let mut heights: Vec<f64> = ends.iter().map(|end| end.1.1).collect();
@@ -206,14 +206,14 @@ impl Lines {
             let place = layout.right + 18.0;
             let lead = [(x + 5.0, y), (place - 3.0, height)];
             let is_beside = (height - y).abs() <= 2.0 && layout.right - x <= 4.0;
-            series.label(svg, layout, (place, height), if is_beside { &[] } else { &lead });
+            series.label(svg, layout, place, height, if is_beside { &[] } else { &lead });
         }
     }
 
     /// Whether a label of that extent and height is within the chart, and no other line crosses it.
-    fn is_free(&self, layout: &Layout, own: &Series, (from, to): (f64, f64), height: f64) -> bool {
+    fn is_free(&self, layout: &Layout, own: &Series, from: f64, to: f64, height: f64) -> bool {
         let font = layout.frame.font();
-        let crosses = |pair: &[Spot]| {
+        let crosses = |pair: &[LinePoint]| {
             let [one, other] = pair else { return false };
             let (Some(one), Some(other)) = (layout.at(one.x, one.y), layout.at(other.x, other.y)) else { return false };
             let (low, high) = (one.1.min(other.1), one.1.max(other.1));
@@ -228,7 +228,7 @@ impl Lines {
         let mut text = format!("{} against {}.", self.y.label, self.x.label);
         for series in self.series.iter().filter(|series| series.label.is_some()).take(MOST_LABELS) {
             let (Some(first), Some(last)) = (series.points.first(), series.points.last()) else { continue };
-            let at = |spot: &Spot| format!("{} at {}", self.y.unit.show(spot.y), self.x.unit.show(spot.x));
+            let at = |spot: &LinePoint| format!("{} at {}", self.y.unit.show(spot.y), self.x.unit.show(spot.x));
             text.push_str(&format!(" {}: from {} to {}.", series.name, at(first), at(last)));
         }
         text
@@ -242,7 +242,7 @@ impl Series {
     }
 
     /// Draws the label, and the leader from the end of the line.
-    fn label(&self, svg: &mut Svg, layout: &Layout, (x, y): (f64, f64), lead: &[(f64, f64)]) {
+    fn label(&self, svg: &mut Svg, layout: &Layout, x: f64, y: f64, lead: &[(f64, f64)]) {
         let font = layout.frame.font();
         svg.group(&self.colour.class(), Some(&self.name));
         if !lead.is_empty() {
@@ -250,7 +250,7 @@ impl Series {
         }
         let room = (layout.size.0 - EDGE - x) / font / svg::HEAVY;
         let text = svg::fitting(self.label.as_deref().unwrap_or_default(), room);
-        svg.text("label", (x, y + font * 0.35), Anchor::Start, &text);
+        svg.text("label", x, y + font * 0.35, Anchor::Start, &text);
         svg.end();
     }
 
@@ -273,24 +273,24 @@ impl Series {
             for spot in self.points.iter().take(MOST_POINTS) {
                 self.spot(svg, layout, spot);
             }
-        } else if let [only] = seen[..] {
-            svg.mark("mark", self.colour.shape(), only, 3.0);
+        } else if let [(x, y)] = seen[..] {
+            svg.mark("mark", self.colour.shape(), x, y, 3.0);
         }
         svg.end();
     }
 
-    fn spot(&self, svg: &mut Svg, layout: &Layout, spot: &Spot) {
-        let Some(at) = layout.at(spot.x, spot.y) else { return };
+    fn spot(&self, svg: &mut Svg, layout: &Layout, spot: &LinePoint) {
+        let Some((x, y)) = layout.at(spot.x, spot.y) else { return };
         svg.group("spot", Some(&spot.hover));
         let (low, high) = spot.range.unwrap_or((spot.y, spot.y));
         if let (Some(low), Some(high)) = (layout.at(spot.x, low), layout.at(spot.x, high))
             && low.1 - high.1 > 1.0
         {
-            svg.line("range", low, high);
+            svg.line("range", low.0, low.1, high.0, high.1);
         }
         let class = if spot.hollow { "mark hollow" } else { "mark" };
-        svg.mark(class, self.colour.shape(), at, if layout.frame == Frame::Wide { 4.0 } else { 3.5 });
-        svg.mark("touch", 0, at, 10.0);
+        svg.mark(class, self.colour.shape(), x, y, if layout.frame == Frame::Wide { 4.0 } else { 3.5 });
+        svg.mark("touch", 0, x, y, 10.0);
         svg.end();
     }
 }

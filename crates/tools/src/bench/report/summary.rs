@@ -17,7 +17,7 @@ const MOST_ROUNDS: usize = 100;
 
 /// A proxy, or the direct way without a proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Way {
+pub struct Contender {
     /// The proxy's name; `None` without a proxy.
     pub proxy: Option<String>,
     /// Name in the report.
@@ -56,21 +56,21 @@ impl Setting {
     }
 
     /// Returns a description in words, without the swept parameter.
-    pub fn words(&self, swept: Option<Along>) -> String {
+    pub fn words(&self, swept: Option<SweepParameter>) -> String {
         let plural =
             |count: u32, one: &str| format!("{} {one}{}", grouped(f64::from(count)), if count == 1 { "" } else { "s" });
         let mut words = Vec::new();
         // A scenario without a sweep of sizes may have no size.
-        if swept != Some(Along::Size) && self.size > 0 {
+        if swept != Some(SweepParameter::Size) && self.size > 0 {
             words.push(format!("{} objects", Unit::Size.show(self.size as f64)));
         }
-        if swept != Some(Along::Workers) && self.workers > 0 {
+        if swept != Some(SweepParameter::Workers) && self.workers > 0 {
             words.push(plural(self.workers, "worker"));
         }
-        if swept != Some(Along::Connections) {
+        if swept != Some(SweepParameter::Connections) {
             words.push(plural(self.connections, "connection"));
         }
-        if let (Some(rate), true) = (self.rate, swept != Some(Along::Rate)) {
+        if let (Some(rate), true) = (self.rate, swept != Some(SweepParameter::Rate)) {
             words.push(format!("{} requests a second offered", grouped(rate)));
         }
         words.join(", ")
@@ -79,7 +79,7 @@ impl Setting {
 
 /// Parameter of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Along {
+pub enum SweepParameter {
     /// Size of the object.
     Size,
     /// Offered rate.
@@ -90,7 +90,7 @@ pub enum Along {
     Connections,
 }
 
-impl Along {
+impl SweepParameter {
     fn value(self, point: &Point) -> Option<f64> {
         match self {
             Self::Size => Some(point.size as f64),
@@ -146,7 +146,7 @@ impl<'a> Measured<'a> {
             let rounds = || self.rounds.iter().map(|round| of(round)).filter(|rows| !rows.is_empty());
             // A round that has ended still contributes its slowest response, or the line would fall.
             let values = Spread::of(rounds().filter_map(|rows| lookup(rows, percentile)))?;
-            let going_on = rounds().filter(|rows| lookup(told(rows), percentile).is_some()).count();
+            let going_on = rounds().filter(|rows| lookup(shown_percentiles(rows), percentile).is_some()).count();
             (going_on * 2 > rounds().count()).then_some((percentile, values.median))
         };
         statistics::evenly(&named, 1000).into_iter().filter_map(median).collect()
@@ -158,7 +158,7 @@ impl<'a> Measured<'a> {
 pub struct Summary<'a> {
     pub results: &'a Results,
     /// The proxies in the order of the scenario, followed by the direct way if it was measured.
-    pub ways: Vec<Way>,
+    pub ways: Vec<Contender>,
     /// All points, in the order of the results.
     pub points: Vec<Measured<'a>>,
     /// Settings, in the order of their first occurrence.
@@ -198,12 +198,12 @@ impl<'a> Summary<'a> {
     }
 
     /// Returns the way of a measurement.
-    pub fn way(&self, measured: &Measured<'_>) -> &Way {
+    pub fn way(&self, measured: &Measured<'_>) -> &Contender {
         &self.ways[measured.way]
     }
 
     /// Returns the sweeps with at least `least` values, those with the most values first.
-    pub fn sweeps(&self, along: Along, least: usize) -> Vec<Sweep<'_>> {
+    pub fn sweeps(&self, along: SweepParameter, least: usize) -> Vec<Sweep<'_>> {
         let mut sweeps: Vec<Sweep<'_>> = Vec::new();
         for proxied in [true, false] {
             for each in self.points.iter().filter(|each| each.point.proxy.is_some() == proxied) {
@@ -255,7 +255,7 @@ impl Sweep<'_> {
     }
 }
 
-fn ways(results: &Results) -> Vec<Way> {
+fn ways(results: &Results) -> Vec<Contender> {
     let mut names: Vec<&str> = Vec::new();
     let named = results.proxies.iter().map(|proxy| proxy.name.as_str());
     for name in named.chain(results.points.iter().filter_map(|point| point.proxy.as_deref())) {
@@ -264,13 +264,13 @@ fn ways(results: &Results) -> Vec<Way> {
         }
     }
     let colours = colours(&names);
-    let proxies = names.into_iter().zip(colours).map(|(name, colour)| Way {
+    let proxies = names.into_iter().zip(colours).map(|(name, colour)| Contender {
         proxy: Some(name.to_owned()),
         label: name.chars().take(60).collect(),
         colour: Colour::Proxy(colour),
     });
     let direct = results.points.iter().any(|point| point.proxy.is_none());
-    let direct = direct.then(|| Way { proxy: None, label: "direct".to_owned(), colour: Colour::Direct });
+    let direct = direct.then(|| Contender { proxy: None, label: "direct".to_owned(), colour: Colour::Direct });
     proxies.chain(direct).collect()
 }
 
@@ -314,7 +314,7 @@ pub fn percentile(round: &Round, percentile: f64) -> Option<f64> {
 }
 
 /// Returns the percentiles up to the first one that is the slowest response.
-fn told(rows: &[(f64, f64)]) -> &[(f64, f64)] {
+fn shown_percentiles(rows: &[(f64, f64)]) -> &[(f64, f64)] {
     let slowest = rows.iter().map(|row| row.1).fold(f64::NEG_INFINITY, f64::max);
     let first = rows.iter().position(|row| row.1 >= slowest);
     first.map_or(rows, |first| &rows[..=first])

@@ -86,9 +86,9 @@ pub struct Svg {
 impl Svg {
     /// Opens the drawing, with a margin around its size. `id` is unique in its page; title and description are for
     /// screen readers.
-    pub fn open(class: &str, size: (f64, f64), margin: f64, id: &str, title: &str, description: &str) -> Self {
+    pub fn open(class: &str, width: f64, height: f64, margin: f64, id: &str, title: &str, description: &str) -> Self {
         let mut svg = Self::default();
-        let (begin, w, h) = (number(-margin), number(size.0 + 2.0 * margin), number(size.1 + 2.0 * margin));
+        let (begin, w, h) = (number(-margin), number(width + 2.0 * margin), number(height + 2.0 * margin));
         let (title, description) = (escape(title, 300), escape(description, 2000));
         svg.put(format_args!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart {class}\" viewBox=\"{begin} {begin} {w} {h}\" width=\"{w}\" \
@@ -129,8 +129,8 @@ impl Svg {
     }
 
     /// Draws a straight line.
-    pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
-        let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(number);
+    pub fn line(&mut self, class: &str, x1: f64, y1: f64, x2: f64, y2: f64) {
+        let [x1, y1, x2, y2] = [x1, y1, x2, y2].map(number);
         self.put(format_args!("<line class=\"{class}\" x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>\n"));
     }
 
@@ -146,14 +146,14 @@ impl Svg {
     }
 
     /// Draws a filled rectangle.
-    pub fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64)) {
-        let [x, y, w, h] = [at.0, at.1, size.0.max(0.0), size.1.max(0.0)].map(number);
+    pub fn rect(&mut self, class: &str, x: f64, y: f64, width: f64, height: f64) {
+        let [x, y, w, h] = [x, y, width.max(0.0), height.max(0.0)].map(number);
         self.put(format_args!("<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\"/>\n"));
     }
 
     /// Draws a line of text.
-    pub fn text(&mut self, class: &str, at: (f64, f64), anchor: Anchor, text: &str) {
-        let [x, y] = [at.0, at.1].map(number);
+    pub fn text(&mut self, class: &str, x: f64, y: f64, anchor: Anchor, text: &str) {
+        let [x, y] = [x, y].map(number);
         let anchor = match anchor {
             Anchor::Start => "start",
             Anchor::Middle => "middle",
@@ -164,15 +164,15 @@ impl Svg {
     }
 
     /// Draws a mark at a point; the shape distinguishes series without colours.
-    pub fn mark(&mut self, class: &str, shape: usize, at: (f64, f64), radius: f64) {
-        let (x, y, r) = (at.0, at.1, radius);
+    pub fn mark(&mut self, class: &str, shape: usize, x: f64, y: f64, radius: f64) {
+        let r = radius;
         let corners: Vec<(f64, f64)> = match shape % 4 {
             0 => {
                 let [x, y, r] = [x, y, r].map(number);
                 self.put(format_args!("<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"{r}\"/>\n"));
                 return;
             }
-            1 => return self.rect(class, (x - r * 0.9, y - r * 0.9), (r * 1.8, r * 1.8)),
+            1 => return self.rect(class, x - r * 0.9, y - r * 0.9, r * 1.8, r * 1.8),
             2 => vec![(x, y - r * 1.2), (x + r * 1.15, y + r * 0.9), (x - r * 1.15, y + r * 0.9)],
             _ => vec![(x, y - r * 1.3), (x + r * 1.3, y), (x, y + r * 1.3), (x - r * 1.3, y)],
         };

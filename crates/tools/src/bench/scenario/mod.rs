@@ -10,7 +10,7 @@ mod tests;
 mod verify;
 
 use list::List;
-use quantity::{RampUp, Rate, Seat, Seconds, Size};
+use quantity::{ProcessorChoice, RampUp, Rate, Seconds, Size};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::Spanned;
@@ -45,7 +45,7 @@ pub struct Scenario {
     pub sweep: Sweep,
     /// Processors of each role.
     #[serde(default)]
-    pub processors: Seats,
+    pub processors: RoleProcessors,
     /// System limits.
     #[serde(default)]
     pub limits: BenchLimits,
@@ -118,15 +118,15 @@ pub struct Sweep {
 /// Processors of each role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Seats {
-    pub proxy: Seat,
-    pub origin: Seat,
-    pub load: Seat,
+pub struct RoleProcessors {
+    pub proxy: ProcessorChoice,
+    pub origin: ProcessorChoice,
+    pub load: ProcessorChoice,
 }
 
-impl Default for Seats {
+impl Default for RoleProcessors {
     fn default() -> Self {
-        Self { proxy: Seat::Workers, origin: Seat::Rest, load: Seat::Rest }
+        Self { proxy: ProcessorChoice::Workers, origin: ProcessorChoice::Rest, load: ProcessorChoice::Rest }
     }
 }
 

@@ -106,7 +106,7 @@ impl Rate {
 
 /// Processors of a role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seat {
+pub enum ProcessorChoice {
     /// These numbers.
     List(ProcessorSet),
     /// The first available ones, as many as the proxy has workers.
@@ -117,7 +117,7 @@ pub enum Seat {
     All,
 }
 
-impl Seat {
+impl ProcessorChoice {
     fn parse(text: &str) -> Option<Self> {
         match text {
             "workers" => Some(Self::Workers),
@@ -128,7 +128,7 @@ impl Seat {
     }
 }
 
-impl fmt::Display for Seat {
+impl fmt::Display for ProcessorChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::List(set) => write!(f, "{set}"),
@@ -161,12 +161,12 @@ fn decimal(text: &str) -> Option<f64> {
 }
 
 /// Deserializer of a value that is written as a number or as text.
-struct Written<T> {
+struct NumberOrText<T> {
     parse: fn(&str) -> Option<T>,
     expected: &'static str,
 }
 
-impl<T> Visitor<'_> for Written<T> {
+impl<T> Visitor<'_> for NumberOrText<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -190,7 +190,7 @@ macro_rules! written {
     ($($kind:ty: $expected:literal;)*) => {$(
         impl<'de> Deserialize<'de> for $kind {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserializer.deserialize_any(Written { parse: <$kind>::parse, expected: $expected })
+                deserializer.deserialize_any(NumberOrText { parse: <$kind>::parse, expected: $expected })
             }
         }
     )*};
@@ -201,7 +201,7 @@ written! {
     Seconds: "seconds, such as 3, 0.5 or \"250ms\", at most a day";
     RampUp: "seconds, such as 3 or \"250ms\", or a share of the duration such as \"25%\"";
     Rate: "requests a second above 0, such as 20000, or a share of the full speed such as \"80%\"";
-    Seat: "processors such as \"0-3,8\", or \"workers\", \"rest\" or \"all\"";
+    ProcessorChoice: "processors such as \"0-3,8\", or \"workers\", \"rest\" or \"all\"";
 }
 
 #[cfg(test)]
@@ -255,6 +255,6 @@ mod tests {
         for wrong in ["", "a", "3-1", "0,", "0-", "1024", "0-4096"] {
             assert_eq!(processors(wrong), None, "{wrong}");
         }
-        assert_eq!(Seat::parse("rest"), Some(Seat::Rest));
+        assert_eq!(ProcessorChoice::parse("rest"), Some(ProcessorChoice::Rest));
     }
 }

@@ -1,6 +1,6 @@
 //! Errors in a scenario are reported with their place and the expected value.
 
-use super::quantity::{RampUp, Rate, Seat};
+use super::quantity::{ProcessorChoice, RampUp, Rate};
 use super::read;
 
 const HEAD: &str = "name = \"a\"\ntitle = \"A\"\n";
@@ -13,7 +13,10 @@ fn the_least_scenario_has_standard_values() {
     let scenario = source.scenario;
     assert_eq!(*scenario.rounds.get_ref(), 5);
     assert_eq!(*scenario.load.connections.get_ref(), 64);
-    assert_eq!((scenario.processors.proxy, scenario.processors.load), (Seat::Workers, Seat::Rest));
+    assert_eq!(
+        (scenario.processors.proxy, scenario.processors.load),
+        (ProcessorChoice::Workers, ProcessorChoice::Rest)
+    );
     assert!(scenario.origin.is_empty() && !scenario.proxy[0].optional);
 }
 

@@ -19,12 +19,12 @@ pub(super) struct Scratch {
     trailers: Fields,
     limits: HeadLimits,
     /// The last complete head of each target.
-    known: Vec<Known>,
+    known: Vec<ParsedHead>,
 }
 
 /// A parsed head and its result. Servers repeat themselves: an identical one is not parsed again.
 #[derive(Default)]
-struct Known {
+struct ParsedHead {
     bytes: Vec<u8>,
     verdict: Verdict,
 }
@@ -82,7 +82,7 @@ pub(super) struct NoHttp;
 impl Scratch {
     pub(super) fn new(targets: usize) -> Self {
         let limits = HeadLimits { max_head: LARGEST_HEAD, max_fields: MOST_LINES, ..HeadLimits::default() };
-        let known = (0..targets).map(|_| Known::default()).collect();
+        let known = (0..targets).map(|_| ParsedHead::default()).collect();
         Self { head: Head::new(), trailers: Fields::new(), limits, known }
     }
 }

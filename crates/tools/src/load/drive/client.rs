@@ -14,9 +14,9 @@ use conn::transport::{Opening, Transport};
 use rt::net::Hangup;
 
 use super::answer::{Answer, NextRead};
-use super::course::{Lane, LaneStart, LoadRun};
 use super::failure::{Failure, failure_of};
 use super::link::{Link, Open, Opener};
+use super::load_run::{Lane, LaneStart, LoadRun};
 use super::pacer::Pacer;
 use super::worker::{Alive, Phase, Reading, Worker};
 use crate::load::counters::Counters;
@@ -64,7 +64,7 @@ struct Exchange<'a> {
 }
 
 /// Use of a connection after a response or a failure.
-enum Then {
+enum ConnectionUse {
     UseOn,
     /// The peer closes it.
     AwaitClose,
@@ -168,7 +168,7 @@ impl Client {
                 let Some(mut exchange) = self.begin(lane, open.asked + 1 >= limit, since) else { return };
                 let result = poll_fn(|context| self.poll_exchange(context, lane, open, &mut exchange)).await;
                 let then = self.conclude(lane, open, &exchange, result);
-                if !matches!(then, Then::UseOn) {
+                if !matches!(then, ConnectionUse::UseOn) {
                     self.part_from(link.take(), &then).await;
                 }
             } else {
@@ -234,10 +234,10 @@ impl Client {
         self.timer.arm(None);
     }
 
-    async fn part_from(&mut self, link: Option<Link>, then: &Then) {
+    async fn part_from(&mut self, link: Option<Link>, then: &ConnectionUse) {
         match (then, link) {
-            (Then::AwaitClose, Some(link)) => self.await_close(link).await,
-            (Then::Pause, link) => {
+            (ConnectionUse::AwaitClose, Some(link)) => self.await_close(link).await,
+            (ConnectionUse::Pause, link) => {
                 drop(link);
                 self.pause_after_failure().await;
             }
@@ -286,16 +286,22 @@ impl Client {
     }
 
     /// Counts the result of a request, and returns the further use of its connection.
-    fn conclude(&mut self, lane: &Lane, link: &Link, exchange: &Exchange<'_>, result: Result<bool, Failure>) -> Then {
+    fn conclude(
+        &mut self,
+        lane: &Lane,
+        link: &Link,
+        exchange: &Exchange<'_>,
+        result: Result<bool, Failure>,
+    ) -> ConnectionUse {
         let times = &exchange.times;
         match result {
             Ok(usable) => {
                 self.count_answer(self.answer.status(), times, link.asked > 1 || !self.course.plan.first_untimed);
                 self.answered = times.last_byte;
                 match (usable, exchange.closing) {
-                    (true, false) => Then::UseOn,
-                    (true, true) => Then::AwaitClose,
-                    (false, _) => Then::Drop,
+                    (true, false) => ConnectionUse::UseOn,
+                    (true, true) => ConnectionUse::AwaitClose,
+                    (false, _) => ConnectionUse::Drop,
                 }
             }
             Err(failure) => {
@@ -304,7 +310,7 @@ impl Client {
                 if !times.sent {
                     self.return_request();
                 }
-                if matches!(failure, Failure::Connect(_)) { Then::Pause } else { Then::Drop }
+                if matches!(failure, Failure::Connect(_)) { ConnectionUse::Pause } else { ConnectionUse::Drop }
             }
         }
     }

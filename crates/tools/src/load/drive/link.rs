@@ -8,8 +8,8 @@ use conn::transport::{self, Opening, Transport};
 use rt::net::ConnectOptions;
 use tls::{Client, Connection, asked_name};
 
-use super::course::{Lane, LoadRun};
 use super::failure::{Failure, insecure};
+use super::load_run::{Lane, LoadRun};
 use super::worker::Worker;
 
 /// Requests longer than this may need several segments: the last one must not wait for an acknowledgement.

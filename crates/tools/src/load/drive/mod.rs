@@ -3,11 +3,11 @@
 
 mod answer;
 mod client;
-mod course;
 mod failure;
 mod gather;
 mod h2_request;
 mod link;
+mod load_run;
 mod pacer;
 mod schedule;
 mod streams;
@@ -19,8 +19,8 @@ use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 
 use rt::{Class, NO_TAG, Signal};
 
-use self::course::{LaneStart, LoadRun};
 pub use self::gather::{Gathering, Report, Sink};
+use self::load_run::{LaneStart, LoadRun};
 use self::worker::{Phase, Worker};
 use super::plan::Plan;
 use super::show::Show;

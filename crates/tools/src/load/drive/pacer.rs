@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use base::Moment;
 
-use super::schedule::Due;
+use super::schedule::DueRequests;
 
 /// The pace of one lane on one worker.
 pub(super) struct Pacer {
@@ -17,7 +17,7 @@ pub(super) struct Pacer {
 }
 
 struct State {
-    due: Due,
+    due: DueRequests,
     /// Numbers of the waiting connections, the longest waiting first.
     waiting: VecDeque<usize>,
     places: Vec<PacerSlot>,
@@ -34,7 +34,7 @@ struct PacerSlot {
 }
 
 impl Pacer {
-    pub(super) fn new(start: Moment, due: Due) -> Self {
+    pub(super) fn new(start: Moment, due: DueRequests) -> Self {
         let state = State { due, waiting: VecDeque::new(), places: Vec::new(), clerk: None };
         Self { start, state: RefCell::new(state) }
     }
@@ -89,7 +89,7 @@ impl Pacer {
         None
     }
 
-    /// Takes the due requests that found no connection; see [`Due::take_rest`].
+    /// Takes the due requests that found no connection; see [`DueRequests::take_rest`].
     pub(super) fn take_rest(&self, end: Moment, each: impl FnMut(Duration, u64)) {
         self.state.borrow_mut().due.take_rest(end.saturating_since(self.start), each);
     }

@@ -41,14 +41,14 @@ impl Schedule {
 
 /// The due requests of one worker.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Due {
+pub(super) struct DueRequests {
     schedule: Schedule,
     next: f64,
     /// Missed requests stay due.
     constant: bool,
 }
 
-impl Due {
+impl DueRequests {
     /// Creates the sequence; `offset`, below 1, is this worker's position between the others.
     pub(super) fn new(schedule: Schedule, offset: f64, constant: bool) -> Self {
         Self { schedule, next: offset, constant }
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn workers_take_turns() {
-        let due = |offset| Due::new(Schedule::new(50.0, Duration::ZERO), offset, true);
+        let due = |offset| DueRequests::new(Schedule::new(50.0, Duration::ZERO), offset, true);
         let (mut one, mut other) = (due(0.0), due(0.5));
         assert_eq!(one.take(millis(0)), Some(millis(0)));
         assert_eq!(other.take(millis(5)), None);
@@ -127,21 +127,21 @@ mod tests {
     #[test]
     fn a_constant_rate_remembers_what_was_missed_and_a_limit_forgets_it() {
         let schedule = Schedule::new(1_000.0, Duration::ZERO);
-        let take_all = |mut due: Due| std::iter::from_fn(|| due.take(millis(5_000))).count();
-        assert_eq!(take_all(Due::new(schedule, 0.0, true)), 5_001);
+        let take_all = |mut due: DueRequests| std::iter::from_fn(|| due.take(millis(5_000))).count();
+        assert_eq!(take_all(DueRequests::new(schedule, 0.0, true)), 5_001);
         // The last ten milliseconds, and the current one.
-        assert!((10..=12).contains(&take_all(Due::new(schedule, 0.0, false))));
+        assert!((10..=12).contains(&take_all(DueRequests::new(schedule, 0.0, false))));
     }
 
     #[test]
     fn what_was_due_and_never_taken_is_told_with_how_long_it_waited() {
-        let mut due = Due::new(Schedule::new(10.0, Duration::ZERO), 0.0, true);
+        let mut due = DueRequests::new(Schedule::new(10.0, Duration::ZERO), 0.0, true);
         assert_eq!(due.take(millis(0)), Some(millis(0)));
         let mut waited = Vec::new();
         due.take_rest(millis(500), |time, count| waited.push((time, count)));
         assert_eq!(waited, [400, 300, 200, 100].map(|time| (millis(time), 1)));
         due.take_rest(millis(500), |_, _| panic!("told twice"));
-        let mut many = Due::new(Schedule::new(1e6, Duration::ZERO), 0.0, true);
+        let mut many = DueRequests::new(Schedule::new(1e6, Duration::ZERO), 0.0, true);
         let (mut groups, mut sum) = (0, 0);
         many.take_rest(millis(3_600_000), |_, count| (groups, sum) = (groups + 1, sum + count));
         assert!(groups <= 10_000 && sum == 3_600_000_000, "{groups} {sum}");

@@ -8,9 +8,9 @@ use base::{Buffer, Moment};
 use wire::h2::{ErrorCode, MAX_FRAME_SIZE};
 
 use super::client::{Client, Times};
-use super::course::Lane;
 use super::failure::{Failure, failure_of};
 use super::link::Link;
+use super::load_run::Lane;
 use super::worker::Phase;
 use crate::frames::{Announced, Event, Frames, poll_read};
 use crate::load::plan::Pace;
@@ -27,7 +27,7 @@ const READS: usize = 16;
 const LAST: u32 = 0x7fff_fffe;
 
 /// A request in progress.
-struct Asked {
+struct OpenRequest {
     stream: u32,
     /// Index among the lane's requests.
     request: usize,
@@ -44,7 +44,7 @@ struct Asked {
 
 /// Requests in progress by stream number: each number maps to a slot, and numbers whose slot is occupied are skipped.
 struct Streams {
-    places: Vec<Option<Asked>>,
+    places: Vec<Option<OpenRequest>>,
     open: usize,
 }
 
@@ -53,22 +53,22 @@ impl Streams {
         Self { places: (0..(2 * most).next_power_of_two()).map(|_| None).collect(), open: 0 }
     }
 
-    fn place(&mut self, stream: u32) -> Option<&mut Option<Asked>> {
+    fn place(&mut self, stream: u32) -> Option<&mut Option<OpenRequest>> {
         let mask = self.places.len() - 1;
         self.places.get_mut((stream >> 1) as usize & mask)
     }
 
-    fn find(&mut self, stream: u32) -> Option<&mut Asked> {
+    fn find(&mut self, stream: u32) -> Option<&mut OpenRequest> {
         self.place(stream)?.as_mut().filter(|asked| asked.stream == stream)
     }
 
-    fn take(&mut self, stream: u32) -> Option<Asked> {
+    fn take(&mut self, stream: u32) -> Option<OpenRequest> {
         let taken = self.place(stream)?.take_if(|asked| asked.stream == stream)?;
         self.open -= 1;
         Some(taken)
     }
 
-    fn insert(&mut self, asked: Asked) {
+    fn insert(&mut self, asked: OpenRequest) {
         let stream = asked.stream;
         if let Some(place) = self.place(stream) {
             *place = Some(asked);
@@ -76,7 +76,7 @@ impl Streams {
         }
     }
 
-    fn iter(&mut self) -> impl Iterator<Item = &mut Asked> {
+    fn iter(&mut self) -> impl Iterator<Item = &mut OpenRequest> {
         self.places.iter_mut().flatten()
     }
 }
@@ -231,7 +231,7 @@ impl Client {
         if !framed.body.is_empty() {
             session.sending.push_back(stream);
         }
-        session.streams.insert(Asked {
+        session.streams.insert(OpenRequest {
             stream,
             request: number,
             status: 0,
@@ -338,7 +338,7 @@ impl Client {
     }
 
     /// Records a request without a response. One that the server has not processed is retried.
-    fn lose(&self, lane: &Lane, asked: &Asked, refused: bool, failure: &Failure) {
+    fn lose(&self, lane: &Lane, asked: &OpenRequest, refused: bool, failure: &Failure) {
         if refused {
             self.return_request();
         } else {

@@ -11,10 +11,10 @@ use std::time::Duration;
 use base::{Buffer, Moment};
 
 use super::answer::Scratch;
-use super::course::{LaneStart, LoadRun};
 use super::gather::{Report, Sink};
+use super::load_run::{LaneStart, LoadRun};
 use super::pacer::Pacer;
-use super::schedule::{Due, Schedule};
+use super::schedule::{DueRequests, Schedule};
 use crate::load::counters::Counters;
 use crate::load::plan::Pace;
 
@@ -341,7 +341,7 @@ fn client(course: &LoadRun) -> Option<Rc<tls::Client>> {
 /// Returns the pacers of this worker: its share of the rate is its share of the connections.
 fn pacers(course: &LoadRun, places: &[LaneStart]) -> Vec<Option<Pacer>> {
     let offset = f64::from(rt::worker()) / course.workers as f64;
-    let pacer = |(number, lane): (usize, &super::course::Lane)| {
+    let pacer = |(number, lane): (usize, &super::load_run::Lane)| {
         let here = places.iter().filter(|place| place.lane == number).count();
         let share = here as f64 / f64::from(lane.connections.max(1));
         let ramp = if lane.reference { Duration::ZERO } else { course.plan.ramp_up };
@@ -351,7 +351,7 @@ fn pacers(course: &LoadRun, places: &[LaneStart]) -> Vec<Option<Pacer>> {
             Pace::Constant(rate) => (rate, true),
         };
         let schedule = Schedule::new(rate * share, ramp);
-        (here > 0).then(|| Pacer::new(course.start(), Due::new(schedule, offset, constant)))
+        (here > 0).then(|| Pacer::new(course.start(), DueRequests::new(schedule, offset, constant)))
     };
     course.lanes.iter().enumerate().map(pacer).collect()
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tls::pem::Wrong;
-use tls::provider::{Named, Version};
+use tls::provider::{ParsedNames, Version};
 use tls::verify::Authorities;
 
 /// Maximum number of connections of a run.
@@ -375,7 +375,7 @@ fn version(text: &str) -> Result<(Version, Version), String> {
 }
 
 /// Returns suites or groups; all names must be known.
-fn named<T>(named: Named<T>) -> Result<Option<Vec<T>>, String> {
+fn named<T>(named: ParsedNames<T>) -> Result<Option<Vec<T>>, String> {
     match named.unknown.first() {
         Some(name) => Err(format!("names of OpenSSL's ('{name}' is none that is supported)")),
         None if named.found.is_empty() => Err("names of OpenSSL's".to_owned()),

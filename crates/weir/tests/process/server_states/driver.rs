@@ -1,6 +1,6 @@
 //! Runs sequences in one process, each with its own backend, thread and runtime API connection.
 
-use super::events::{Observed, Random, VARIANTS, Variant, command, is_error, options};
+use super::events::{ObserveSettings, Random, VARIANTS, Variant, command, is_error, options};
 use crate::support::{Folder, PATIENCE, Running, connect_unix, exchange_on};
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -163,7 +163,7 @@ struct RunningSequence {
     /// Whether the health check and the agent check are enabled and not paused: others are not awaited.
     active: [bool; 2],
     maintenance: bool,
-    observed: Option<Observed>,
+    observed: Option<ObserveSettings>,
     /// Errors of requests since the last success.
     errors: usize,
     spoiled: bool,

@@ -7,12 +7,12 @@ pub struct Variant {
     /// Options of the server.
     pub server: &'static str,
     /// What requests tell of the server, where that is observed.
-    pub observed: Option<Observed>,
+    pub observed: Option<ObserveSettings>,
 }
 
 /// `observe` of a server.
 #[derive(Clone, Copy)]
-pub struct Observed {
+pub struct ObserveSettings {
     /// `error-limit`.
     pub limit: usize,
     /// Errors mark the server: HAProxy does not end a check that waits for its answer in that moment.
@@ -27,7 +27,7 @@ const fn plain(lines: &'static str, server: &'static str) -> Variant {
 
 const fn observed(server: &'static str, limit: usize, marks: bool, refuses: bool) -> Variant {
     let lines = "http-check disable-on-404";
-    Variant { lines, server, observed: Some(Observed { limit, marks, refuses }) }
+    Variant { lines, server, observed: Some(ObserveSettings { limit, marks, refuses }) }
 }
 
 const AGENT: &str = " agent-check agent-port {agent} agent-inter 100ms";
@@ -160,7 +160,13 @@ pub fn is_error(event: &str) -> bool {
 
 impl Random {
     /// The same as [`Random::event`] for a server that is observed. `errors`: how many there were since the last success.
-    pub fn observed(&mut self, held: [bool; 2], maintenance: bool, observed: Observed, errors: usize) -> &'static str {
+    pub fn observed(
+        &mut self,
+        held: [bool; 2],
+        maintenance: bool,
+        observed: ObserveSettings,
+        errors: usize,
+    ) -> &'static str {
         loop {
             let event = match self.below(10) {
                 0..3 if held[0] => return self.one(ERRORS),

@@ -40,7 +40,7 @@ impl Head {
 
     /// Appends a field. `name` must be a token in lower case, and `value` must have no control character.
     pub fn append_plain(&mut self, name: &'static str, value: &[u8]) {
-        debug_assert!(crate::words::is_printable(value), "{name}: the caller made it");
+        debug_assert!(crate::byte_class::is_printable(value), "{name}: the caller made it");
         let name = name.as_bytes();
         self.fields.append_checked(Name::from_token(name), name, value);
     }

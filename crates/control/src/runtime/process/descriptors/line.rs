@@ -5,13 +5,13 @@ use std::fmt;
 use rt::net::{Address, DescriptorInfo, DescriptorKind};
 
 use super::selection::Kind;
-use super::{Known, Layers};
+use super::{Layers, WorkerView};
 
 /// The contents of a line.
 pub(super) struct Line<'a> {
     pub(super) number: i32,
     pub(super) info: &'a DescriptorInfo,
-    pub(super) known: &'a Known,
+    pub(super) known: &'a WorkerView,
     pub(super) kind: Kind,
     /// The name of the frontend, or of the backend and the server.
     pub(super) owner: Option<&'a str>,
@@ -164,7 +164,7 @@ mod tests {
             hangup: false,
             error: false,
         };
-        let known = Known { workers: 1, seen: Some(seen), owner: None };
+        let known = WorkerView { workers: 1, seen: Some(seen), owner: None };
         let address = |text: &str| Some(Address::Inet(text.parse().expect("an address")));
         let info = DescriptorInfo {
             kind: DescriptorKind::Stream,
@@ -193,7 +193,7 @@ mod tests {
         );
         assert!(line.to_string().contains(" sv=app/s1 "), "{line}");
         let listening = DescriptorInfo { kind: DescriptorKind::Listener, peer: None, ..info.clone() };
-        let known = Known { seen: None, ..known };
+        let known = WorkerView { seen: None, ..known };
         let line =
             Line { info: &listening, known: &known, kind: Kind::Listener, owner: Some("web"), layers: None, ..line };
         assert_eq!(

@@ -11,7 +11,7 @@ use config::spec::RuntimeLevel;
 use policy::program::Program;
 use rt::net::{Address, DescriptorInfo, DescriptorKind, WatchedDescriptor, describe_descriptor};
 
-use super::super::{Call, Command, Gone, Pending, Run};
+use super::super::{Call, Command, Disconnected, Pending, Run};
 use engine::session::task::StreamTask;
 use engine::worker::Worker;
 use selection::{Kind, Selection};
@@ -51,7 +51,7 @@ struct Layers {
 
 /// The workers' knowledge of a descriptor.
 #[derive(Debug, Clone, Copy, Default)]
-struct Known {
+struct WorkerView {
     /// A bit for each worker that watches it.
     workers: u64,
     /// The state as seen by the last of them.
@@ -60,11 +60,11 @@ struct Known {
 }
 
 /// Descriptors and their owners, as returned by one worker.
-type Owned = Vec<(i32, (Owner, Layers))>;
+type OwnedDescriptors = Vec<(i32, (Owner, Layers))>;
 
 /// The collected data: some tens of bytes per connection, for the duration of the answer.
 struct Knowledge {
-    descriptors: BTreeMap<i32, Known>,
+    descriptors: BTreeMap<i32, WorkerView>,
     /// Names of listeners by address.
     listeners: HashMap<String, String>,
     /// Names of listeners by descriptor, including paused sockets, which the kernel does not report as listening.
@@ -99,19 +99,14 @@ fn show_fd<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
                 continue;
             };
             gap = 0;
-            show(call, &knowledge, &selection, (number, &info));
+            show(call, &knowledge, &selection, number, &info);
         }
         Ok(())
     })
 }
 
 /// Writes the line of a descriptor if it is selected.
-fn show(
-    call: &mut Call<'_, Worker>,
-    knowledge: &Knowledge,
-    selection: &Selection,
-    (number, info): (i32, &DescriptorInfo),
-) {
+fn show(call: &mut Call<'_, Worker>, knowledge: &Knowledge, selection: &Selection, number: i32, info: &DescriptorInfo) {
     let known = knowledge.descriptors.get(&number).copied().unwrap_or_default();
     let program = &call.generation.program;
     let listening = knowledge.listening.get(&number);
@@ -173,8 +168,8 @@ fn key(address: &Address) -> String {
     }
 }
 
-async fn gather(call: &mut Call<'_, Worker>) -> Result<Knowledge, Gone> {
-    let mut descriptors = BTreeMap::<i32, Known>::new();
+async fn gather(call: &mut Call<'_, Worker>) -> Result<Knowledge, Disconnected> {
+    let mut descriptors = BTreeMap::<i32, WorkerView>::new();
     for worker in 0..call.state.process.workers() {
         let mut place = Some(0);
         while let Some(from) = place {
@@ -187,7 +182,7 @@ async fn gather(call: &mut Call<'_, Worker>) -> Result<Knowledge, Gone> {
             }
             place = next;
         }
-        let mut tell = |owned: Owned| {
+        let mut tell = |owned: OwnedDescriptors| {
             for (number, owner) in owned {
                 descriptors.entry(number).or_default().owner = Some(owner);
             }
@@ -244,9 +239,9 @@ fn paused(call: &Call<'_, Worker>) -> Vec<String> {
 }
 
 /// Returns server connections that no single stream owns: idle ones, and multiplexed ones.
-fn idle_and_shared(worker: &Rc<Worker>) -> Owned {
+fn idle_and_shared(worker: &Rc<Worker>) -> OwnedDescriptors {
     let generation = worker.generation();
-    let mut owned = Owned::new();
+    let mut owned = OwnedDescriptors::new();
     let shared = worker.links.shared_connections();
     let backends = generation.program.proxies.iter().filter_map(|proxy| Some((proxy, proxy.backend.as_ref()?)));
     for (proxy, server) in backends.flat_map(|(proxy, backend)| backend.servers.iter().map(move |one| (proxy, one))) {
@@ -265,10 +260,10 @@ fn idle_and_shared(worker: &Rc<Worker>) -> Owned {
 }
 
 /// Returns the connections of a batch of streams after a key, and the key to continue after.
-fn of_streams(worker: &Rc<Worker>, from: Option<u64>) -> (Owned, Option<u64>) {
+fn of_streams(worker: &Rc<Worker>, from: Option<u64>) -> (OwnedDescriptors, Option<u64>) {
     let tasks = worker.tasks_behind(from, BATCH as usize);
     let last = if tasks.len() < BATCH as usize { None } else { tasks.last().map(|(key, _)| key.to_bits()) };
-    let mut owned = Owned::new();
+    let mut owned = OwnedDescriptors::new();
     for (_, task) in tasks {
         if task.owns_session() {
             let mux = match (task.has_several(), task.is_http()) {

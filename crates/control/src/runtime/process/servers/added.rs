@@ -10,10 +10,10 @@ use policy::program::{Backend, Proxy, Server};
 
 use super::super::super::Call;
 use engine::certificates::Certificates;
+use engine::free_slots::Vacancies;
 use engine::generation::Generation;
 use engine::outgoing::idle_limits;
 use engine::service::cookies::change_cookies;
-use engine::vacancies::Vacancies;
 use engine::worker::{Process, Worker};
 
 /// Servers that are added to most backends, at most: no room is kept for more.
@@ -33,13 +33,13 @@ pub(super) fn add(call: &mut Call<'_, Worker>) {
         call.inform(&text);
         return;
     }
-    match register((&call.state.process, call.generation), call.word(2), call.words.get(3..).unwrap_or_default()) {
+    match register(&call.state.process, call.generation, call.word(2), call.words.get(3..).unwrap_or_default()) {
         Ok(()) => call.inform("New server registered."),
         Err(sentence) => call.refuse(&sentence),
     }
 }
 
-fn register((shared, generation): (&Process, &Generation), name: &str, words: &[String]) -> Result<(), String> {
+fn register(shared: &Process, generation: &Generation, name: &str, words: &[String]) -> Result<(), String> {
     let (backend, server) = super::split(name)?;
     let proxy = super::find_backend(&generation.program, backend)?;
     if let Some(sentence) = compile::refuses_servers(&generation.program, proxy.index) {
@@ -53,8 +53,8 @@ fn register((shared, generation): (&Process, &Generation), name: &str, words: &[
     if same.is_some() || defaults.next().is_some() {
         return Err("Already exists a server with the same name in backend.".to_owned());
     }
-    let read = read_added_server(written, (&proxy.name, server), words, &shared.host.variables())?;
-    enter((shared, generation), (written, proxy), read.clone())?;
+    let read = read_added_server(written, &proxy.name, server, words, &shared.host.variables())?;
+    enter(shared, generation, written, proxy, read.clone())?;
     if let Some(own) = written.proxies.get_mut(proxy.index) {
         if own.added.len() < FEW {
             own.added.reserve_exact(1);
@@ -66,16 +66,18 @@ fn register((shared, generation): (&Process, &Generation), name: &str, words: &[
 
 /// Registers a server, at the index of a removed one or at a new one.
 fn enter(
-    (shared, generation): (&Process, &Generation),
-    (written, proxy): (&Spec, &Proxy),
+    shared: &Process,
+    generation: &Generation,
+    written: &Spec,
+    proxy: &Proxy,
     read: ServerSpec,
 ) -> Result<(), String> {
     let backend = proxy.backend.as_ref().ok_or("No such backend.")?;
     // The serial number does not matter for validation.
     let known =
         read.tls.as_ref().map(|_| shared.service::<Certificates>().known(&generation.program)).unwrap_or_default();
-    let mut server = compile::add_server((written, &generation.program), proxy.index, read, 0, known)?;
-    if take_over((shared, generation), (proxy, backend), &server) {
+    let mut server = compile::add_server(written, &generation.program, proxy.index, read, 0, known)?;
+    if take_over(shared, generation, proxy, backend, &server) {
         return Ok(());
     }
     server.serial = shared.pool.add(idle_limits(&server)).ok_or(FULL)?;
@@ -89,7 +91,7 @@ fn enter(
     let state = &shared.live.proxies[proxy.index];
     let server = backend.servers.get(place).filter(|server| state.add_server(&server.plan(), rt::now())).ok_or(FULL)?;
     if let Some(leader) = server.tracking.leader {
-        follow((shared, generation), leader, (proxy.index, place))?;
+        follow(shared, generation, leader, proxy.place_of(server))?;
     }
     generation.program.index_server(proxy, server);
     begin(shared, proxy, server);
@@ -104,14 +106,10 @@ fn begin(shared: &Process, proxy: &Proxy, server: &Server) {
 
 /// Gives a server the index and the serial number of a removed one that differs only in name and address, if nothing
 /// refers to that one. False: there is none.
-fn take_over(
-    (shared, generation): (&Process, &Generation),
-    (proxy, backend): (&Proxy, &Backend),
-    fresh: &Server,
-) -> bool {
-    let is_free = |old: &&Server| shared.service::<Vacancies>().has((proxy.index, old.index));
+fn take_over(shared: &Process, generation: &Generation, proxy: &Proxy, backend: &Backend, fresh: &Server) -> bool {
+    let is_free = |old: &&Server| shared.service::<Vacancies>().has(proxy.place_of(old));
     let Some(server) = compile::predecessors(&generation.program, proxy, fresh).find(is_free) else { return false };
-    let is_known = shared.know_occupant(&generation.program, (proxy.index, server.index), &fresh.name);
+    let is_known = shared.know_occupant(&generation.program, proxy.place_of(server), &fresh.name);
     if !is_known || !shared.occupy(proxy.index, server, fresh.address.clone(), rt::now()) {
         backend.servers.strike(server.index);
         return false;
@@ -122,11 +120,7 @@ fn take_over(
 }
 
 /// Makes it track another server.
-fn follow(
-    (shared, generation): (&Process, &Generation),
-    leader: ServerPlace,
-    follower: ServerPlace,
-) -> Result<(), String> {
+fn follow(shared: &Process, generation: &Generation, leader: ServerPlace, follower: ServerPlace) -> Result<(), String> {
     let known = generation.program.server_at(leader).ok_or(FULL)?;
     known.tracking.added.push(|_| follower).map_err(|_| FULL)?;
     let _ = shared.live.follow(leader, follower, rt::now());

@@ -18,7 +18,7 @@ enum Change {
 }
 
 /// `addr <ip> [port <port>]`: new connections use the address, idle ones are closed, others are kept.
-pub(super) fn change(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Server)) {
+pub(super) fn change(call: &mut Call<'_, Worker>, proxy: &Proxy, server: &Server) {
     let shared = &call.state.process;
     let port = (call.word(5) == "port").then(|| call.word(6));
     let follows = server.connecting.varies;
@@ -28,7 +28,7 @@ pub(super) fn change(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Ser
         Change::To { ip, port, told } => {
             let address = ServerAddress::Inet { ip, port };
             if let Some(address) = address.of_syslog().filter(|_| server.log.is_some()) {
-                shared.log_targets.move_server((proxy.index, server.index), address);
+                shared.log_targets.move_server(proxy.place_of(server), address);
             }
             shared.outgoing.set_address(server, address);
             follow_address(shared, proxy);

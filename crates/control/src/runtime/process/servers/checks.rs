@@ -17,18 +17,18 @@ pub(super) const CHANGES: [&str; 7] =
     ["agent", "agent-addr", "agent-port", "agent-send", "check-addr", "check-port", "health"];
 
 /// Executes the change named by the third word.
-pub(super) fn change(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Server)) {
+pub(super) fn change(call: &mut Call<'_, Worker>, proxy: &Proxy, server: &Server) {
     let state = &call.state.process.live.proxies[proxy.index];
     let has = |checker| state.health(server.index, checker).is_some_and(|health| health.is_enabled());
     // Missing arguments are reported first.
     let names_one = |call: &Call<'_, Worker>| !call.word(4).is_empty();
     match call.word(3) {
         "health" if server.tracking.leader.is_some() => call.refuse("cannot change health on a tracking server."),
-        "health" => force(call, (proxy, server), Checker::Health),
+        "health" => force(call, proxy, server, Checker::Health),
         "agent" | "agent-send" if !has(Checker::Agent) => {
             call.refuse("agent checks are not enabled on this server.");
         }
-        "agent" => force(call, (proxy, server), Checker::Agent),
+        "agent" => force(call, proxy, server, Checker::Agent),
         "agent-send" => {
             let send = text::to_bytes(call.word(4)).into();
             call.state.process.checks.targets.change_agent(server.serial, |orders| orders.send = Some(send));
@@ -43,7 +43,7 @@ pub(super) fn change(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Ser
     }
 }
 
-fn force(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Server), checker: Checker) {
+fn force(call: &mut Call<'_, Worker>, proxy: &Proxy, server: &Server, checker: Checker) {
     let operation = match (call.word(4), checker) {
         ("up", _) => Operation::Up,
         ("down", _) => Operation::Down,
@@ -53,7 +53,7 @@ fn force(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Server), checke
         }
         (_, Checker::Agent) => return call.refuse("'set server <srv> agent' expects 'up' or 'down'."),
     };
-    transitions::force(call.state, (proxy, server), (checker, operation), transitions::Orderer::Cli);
+    transitions::force(call.state, proxy, server, checker, operation, transitions::Orderer::Cli);
 }
 
 /// `agent-addr`, `agent-port`, `check-addr` and `check-port`.

@@ -6,10 +6,11 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 
 use engine::worker::Worker;
+use policy::program::{Proxy, Server};
 
-use super::super::super::call::Hiding;
+use super::super::super::call::Anonymization;
 use super::super::super::{Answer, Call, Pending};
-use super::{Found, backends, live, place};
+use super::{backends, live, place};
 
 /// Counts of multiplexed connections in use, by the serial numbers of their servers.
 type Shared = HashMap<usize, Busy>;
@@ -46,7 +47,7 @@ pub(super) fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
         for proxy in found {
             for server in proxy.backend.iter().flat_map(|backend| &backend.servers) {
                 let busy = shared.get(&server.serial).copied().unwrap_or_default();
-                write(call.answer, call.state, ((proxy, server), busy), call.conversation.anonymous);
+                write(call.answer, call.state, proxy, server, busy, call.conversation.anonymous);
                 call.answer.relieve().await?;
             }
         }
@@ -60,7 +61,7 @@ fn busy(worker: &Rc<Worker>) -> Vec<(usize, u64)> {
     shared.map(|(server, requests)| (server, requests.open() as u64)).filter(|(_, open)| *open > 0).collect()
 }
 
-fn write(answer: &mut Answer, worker: &Worker, ((proxy, server), busy): (Found<'_>, Busy), hiding: Hiding) {
+fn write(answer: &mut Answer, worker: &Worker, proxy: &Proxy, server: &Server, busy: Busy, hiding: Anonymization) {
     let served = live(worker, proxy).counts(Some(server.index)).srv_conn;
     // Saturates: requests begin and end while the workers are queried.
     let used = u64::from(served).saturating_sub(busy.requests) + busy.connections;

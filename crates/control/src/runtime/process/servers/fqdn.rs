@@ -32,7 +32,7 @@ pub(super) fn change<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
             call.refuse("set server <b>/<s> fqdn failed because no resolution is configured.");
             return Ok(());
         };
-        let place = (proxy.index, server.index);
+        let place = proxy.place_of(server);
         let of_worker = resolving.section % shared.workers();
         let Some(name) = Name::parse(&written).filter(|name| !name.is_service()) else {
             let sentence = match written.len() {

@@ -16,14 +16,14 @@ fn is_fine(byte: u8) -> bool {
 }
 
 /// Renames the server.
-pub(super) fn change(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Server)) {
-    match rename(call, (proxy, server), call.word(4)) {
+pub(super) fn change(call: &mut Call<'_, Worker>, proxy: &Proxy, server: &Server) {
+    match rename(call, proxy, server, call.word(4)) {
         Ok(()) => call.inform("Server name updated."),
         Err(sentence) => call.refuse(sentence),
     }
 }
 
-fn rename(call: &Call<'_, Worker>, (proxy, server): (&Proxy, &Server), name: &str) -> Result<(), &'static str> {
+fn rename(call: &Call<'_, Worker>, proxy: &Proxy, server: &Server, name: &str) -> Result<(), &'static str> {
     if name.is_empty() {
         return Err("set server <b>/<s> name requires a new name.");
     }

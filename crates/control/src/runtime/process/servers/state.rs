@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use live::health::{CheckStatus, Health, Verdict};
 use live::{Admin, Checker};
-use policy::program::Server;
+use policy::program::{Proxy, Server};
 
 use super::super::super::Answer;
-use super::super::super::call::Hiding;
-use super::{Found, live, place};
+use super::super::super::call::Anonymization;
+use super::{live, place};
 use engine::resolve::Resolving;
 use engine::worker::Worker;
 
@@ -43,7 +43,7 @@ const FAILED: u32 = 2;
 const PASSED: u32 = 3;
 const CONDITIONAL: u32 = 4;
 
-pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server): Found<'_>, hiding: Hiding) {
+pub(super) fn write_state(answer: &mut Answer, worker: &Worker, proxy: &Proxy, server: &Server, hiding: Anonymization) {
     let Some(status) = live(worker, proxy).status(server.index) else { return };
     let by_hand = match status.forced {
         Admin::Ready => 0,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use policy::program::Proxy;
 
-use super::super::super::{Call, Gone, Pending};
+use super::super::super::{Call, Disconnected, Pending};
 use crate::field::Value;
 use crate::statistics::{B, Column, F, Kind, L, Object, S, kinds as kinds_of};
 use engine::worker::Worker;
@@ -23,7 +23,7 @@ pub(super) fn dump<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     })
 }
 
-async fn section(call: &mut Call<'_, Worker>, name: &str, kinds: u8) -> Result<(), Gone> {
+async fn section(call: &mut Call<'_, Worker>, name: &str, kinds: u8) -> Result<(), Disconnected> {
     let _ = write!(call.answer, "#{name} guid,");
     for column in columns(kinds) {
         call.answer.push(column.field.name);
@@ -35,7 +35,7 @@ async fn section(call: &mut Call<'_, Worker>, name: &str, kinds: u8) -> Result<(
             let Some(guid) = guid(proxy, kind) else { continue };
             call.answer.push(guid);
             call.answer.push(",");
-            let object = Object::new(call.state, &call.generation.program, (proxy, kind), false);
+            let object = Object::new(call.state, &call.generation.program, proxy, kind, false);
             for column in columns(kinds) {
                 let _ = write!(call.answer, "{},", number(&column.of(&object)));
             }

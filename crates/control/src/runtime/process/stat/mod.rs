@@ -84,15 +84,14 @@ fn show_stat<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
             }
         };
         if of_resolvers {
-            return super::resolvers::statistics((call.state, call.generation), call.answer, wish.form, wish.desc)
-                .await;
+            return super::resolvers::statistics(call.state, call.generation, call.answer, wish.form, wish.desc).await;
         }
         begin(call.answer, wish.form);
         let wish = StatisticsQuery { legends: call.conversation.level > RuntimeLevel::User, ..wish };
         let mut first = true;
         for proxy in wish.proxies(program) {
             for kind in kinds(proxy, wish.kinds) {
-                let object = Object::new(call.state, program, (proxy, kind), wish.counts_servers());
+                let object = Object::new(call.state, program, proxy, kind, wish.counts_servers());
                 if wish.wants(&object) {
                     line(call.answer, &object, &wish, first);
                     first = false;

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::buffer::Buffer;
-use conn::handshake::{self, Entrance};
+use conn::handshake::{self, LowerLayers};
 use conn::transport::Transport;
 use rt::net::{Listener, ListeningSocket, OwnedSocket};
 use wire::syslog::frame::{self, Frame};
@@ -46,7 +46,7 @@ impl Drop for RelaySlot {
 }
 
 /// Accepts connections until the process stops.
-pub async fn accept(worker: Rc<Worker>, relay: usize, (socket, entrance): (Arc<ListeningSocket>, Entrance)) {
+pub async fn accept(worker: Rc<Worker>, relay: usize, socket: Arc<ListeningSocket>, entrance: LowerLayers) {
     let Ok(mut listener) = Listener::new(socket) else { return };
     loop {
         let ready = std::future::poll_fn(|cx| {
@@ -75,7 +75,7 @@ pub async fn accept(worker: Rc<Worker>, relay: usize, (socket, entrance): (Arc<L
 
 /// Serves a sender, after the headers that its connection begins with. The source of its messages is the peer address, not the
 /// one in a header, as with HAProxy 3.5.
-async fn receive(place: RelaySlot, socket: OwnedSocket, entrance: Entrance, source: Option<IpAddr>) {
+async fn receive(place: RelaySlot, socket: OwnedSocket, entrance: LowerLayers, source: Option<IpAddr>) {
     let generation = place.worker.generation();
     let patience = generation.program.log_forwards.get(place.relay).and_then(|relay| relay.timeout);
     drop(generation);

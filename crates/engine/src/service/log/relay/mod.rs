@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use conn::handshake::Entrance;
+use conn::handshake::LowerLayers;
 use rt::net::{Address, Datagram, ListeningSocket};
 
 use crate::worker::Worker;
@@ -26,7 +26,7 @@ pub struct RelaySocket {
 #[derive(Debug)]
 pub enum Reception {
     /// Connections, with the headers that they begin with.
-    Connections(Arc<ListeningSocket>, Entrance),
+    Connections(Arc<ListeningSocket>, LowerLayers),
     /// Datagrams.
     Datagrams(Datagram),
 }
@@ -41,7 +41,7 @@ pub fn start(sockets: Vec<RelaySocket>) {
             worker.watch_stop().await;
             match kind {
                 Reception::Connections(socket, entrance) => {
-                    connection::accept(worker, relay, (socket, entrance)).await;
+                    connection::accept(worker, relay, socket, entrance).await;
                 }
                 Reception::Datagrams(socket) => datagrams::receive(worker, relay, socket).await,
             }

@@ -5,7 +5,7 @@ use crate::bench::figures;
 use crate::bench::report::bars::{Bar, Bars, Group};
 use crate::bench::report::chart::{Axis, Colour, Key, Sample, Stroke};
 use crate::bench::report::drawing::Chart;
-use crate::bench::report::lines::{Lines, Series, Spot};
+use crate::bench::report::lines::{LinePoint, Lines, Series};
 use crate::bench::report::quantity::{Unit, grouped};
 use crate::bench::report::scale::Form;
 use crate::bench::report::statistics;
@@ -71,7 +71,7 @@ fn seconds(summary: &Summary<'_>, measured: &Measured<'_>, stroke: Stroke) -> Ve
     let series = |(index, round): (usize, &&Round)| {
         let second = |second: &crate::load::record::Counts| {
             let rate = statistics::ratio(second.answers as f64, second.length)?;
-            second.at.is_finite().then(|| Spot::plain(second.at, rate))
+            second.at.is_finite().then(|| LinePoint::plain(second.at, rate))
         };
         let mean = summary::rate(round).map(|rate| Unit::Count.show(rate)).unwrap_or_default();
         Series {
@@ -87,9 +87,9 @@ fn seconds(summary: &Summary<'_>, measured: &Measured<'_>, stroke: Stroke) -> Ve
 }
 
 /// Extends a round with a single sample to the length of that sample.
-fn stretched(round: &Round, mut points: Vec<Spot>) -> Vec<Spot> {
+fn stretched(round: &Round, mut points: Vec<LinePoint>) -> Vec<LinePoint> {
     if let ([only], Some(second)) = (&points[..], summary::seconds(round).next()) {
-        let begin = Spot::plain((only.x - second.length).max(0.0), only.y);
+        let begin = LinePoint::plain((only.x - second.length).max(0.0), only.y);
         points.insert(0, begin);
     }
     points
@@ -135,7 +135,7 @@ fn tail(summary: &Summary<'_>, measured: &Measured<'_>, reference: bool) -> Seri
     let way = summary.way(measured);
     let rows = measured.percentiles(reference);
     let drawn = rows.iter().filter(|(percentile, value)| (0.0..100.0).contains(percentile) && *value > 0.0);
-    let points: Vec<Spot> = drawn.map(|&(percentile, value)| Spot::plain(percentile, value)).collect();
+    let points: Vec<LinePoint> = drawn.map(|&(percentile, value)| LinePoint::plain(percentile, value)).collect();
     let of = |wanted: f64| rows.iter().find(|row| (row.0 - wanted).abs() < 1e-9).map(|row| Unit::Micros.show(row.1));
     let who = if reference { ", reference client" } else { "" };
     let said: Vec<String> = [50.0, 99.0, 99.9].into_iter().filter_map(|p| Some(format!("{p}% {}", of(p)?))).collect();

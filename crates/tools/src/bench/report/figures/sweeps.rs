@@ -4,11 +4,11 @@
 use super::{Figure, MOST_PANELS, Panel};
 use crate::bench::report::chart::{Axis, Colour, Key, Sample, Stroke};
 use crate::bench::report::drawing::Chart;
-use crate::bench::report::lines::{Lines, Series, Spot};
+use crate::bench::report::lines::{LinePoint, Lines, Series};
 use crate::bench::report::quantity::Unit;
 use crate::bench::report::scale::Form;
 use crate::bench::report::statistics::{self, AVERAGED, DROPPED, Spread};
-use crate::bench::report::summary::{self, Along, Measured, Summary, Sweep};
+use crate::bench::report::summary::{self, Measured, Summary, Sweep, SweepParameter};
 use crate::bench::results::Round;
 
 /// Share of the offered rate below which a proxy counts as collapsed.
@@ -17,7 +17,7 @@ const KEPT_UP: f64 = 0.95;
 /// Chart of a sweep: its axes, and the value of each point.
 struct Plot<'p> {
     title: &'p str,
-    along: Along,
+    along: SweepParameter,
     x: Axis,
     y: Axis,
     figure: &'p dyn Fn(&Measured<'_>) -> Option<Spread>,
@@ -47,12 +47,13 @@ impl Plot<'_> {
 
     fn series(&self, summary: &Summary<'_>, sweep: &Sweep<'_>, way: usize, ends: &[f64]) -> Series {
         let known = &summary.ways[way];
-        let mut points: Vec<Spot> = sweep.of_way(way).filter_map(|(x, each)| self.spot(summary, x, each)).collect();
+        let mut points: Vec<LinePoint> =
+            sweep.of_way(way).filter_map(|(x, each)| self.spot(summary, x, each)).collect();
         points.dedup_by(|a, b| a.x == b.x);
         // Workers are those of a proxy: the direct way is drawn at the same height for every number of them.
-        let level = self.along == Along::Workers && known.colour == Colour::Direct;
+        let level = self.along == SweepParameter::Workers && known.colour == Colour::Direct;
         if level && let Some(best) = points.iter().max_by(|a, b| a.y.total_cmp(&b.y)).cloned() {
-            let at = |x: &f64| Spot { x: *x, range: None, ..best.clone() };
+            let at = |x: &f64| LinePoint { x: *x, range: None, ..best.clone() };
             points = ends.first().map(at).into_iter().chain(ends.last().map(at)).collect();
         }
         Series {
@@ -65,14 +66,14 @@ impl Plot<'_> {
         }
     }
 
-    fn spot(&self, summary: &Summary<'_>, x: f64, measured: &Measured<'_>) -> Option<Spot> {
+    fn spot(&self, summary: &Summary<'_>, x: f64, measured: &Measured<'_>) -> Option<LinePoint> {
         let spread = (self.figure)(measured)?;
         let (name, at) = (&summary.way(measured).label, self.x.unit.show(x));
         let unit = self.y.unit;
         let (median, low, high) = (unit.show(spread.median), unit.show(spread.low), unit.show(spread.high));
         let range =
             if spread.count > 1 { format!(" ({low} to {high} in {} rounds)", spread.count) } else { String::new() };
-        Some(Spot {
+        Some(LinePoint {
             x,
             y: spread.median,
             range: Some((spread.low, spread.high)),
@@ -117,7 +118,7 @@ pub fn sizes(summary: &Summary<'_>) -> Figure {
     let x = axis("size of the object, logarithmic", Form::Logarithmic, Unit::Size);
     let hits = Plot {
         title: "Requests a second against the size of the object",
-        along: Along::Size,
+        along: SweepParameter::Size,
         x: x.clone(),
         y: axis("requests a second", Form::Linear, Unit::Count),
         figure: &|each| best(each, |counts| counts.answers as f64, summary::rate),
@@ -145,7 +146,7 @@ pub fn sizes(summary: &Summary<'_>) -> Figure {
 
 /// Returns a sentence about rounds that were too short for the rule of the best seconds.
 fn seconds_used(summary: &Summary<'_>) -> String {
-    let sweeps = summary.sweeps(Along::Size, 3);
+    let sweeps = summary.sweeps(SweepParameter::Size, 3);
     let rounds = sweeps.iter().take(1).flat_map(|sweep| &sweep.steps).flat_map(|(_, each)| &each.rounds);
     let lengths: Vec<usize> = rounds.map(|round| summary::seconds(round).count()).collect();
     let (least, most) = (lengths.iter().min().copied().unwrap_or(0), lengths.iter().max().copied().unwrap_or(0));
@@ -175,7 +176,7 @@ pub fn offered(summary: &Summary<'_>) -> Figure {
     let text = "fewer than 95 % of what was offered is answered".to_owned();
     let plot = Plot {
         title: "99th percentile of latency against the offered rate",
-        along: Along::Rate,
+        along: SweepParameter::Rate,
         x: axis("requests a second offered", Form::Linear, Unit::Count),
         y: axis("99th percentile of the time to the last byte, logarithmic", Form::Logarithmic, Unit::Micros),
         figure: &|each| each.spread(|round| summary::percentile(round, 99.0)),
@@ -193,7 +194,7 @@ pub fn offered(summary: &Summary<'_>) -> Figure {
 pub fn workers(summary: &Summary<'_>) -> Figure {
     let plot = Plot {
         title: "Requests a second against workers",
-        along: Along::Workers,
+        along: SweepParameter::Workers,
         x: axis("workers (threads of the proxy)", Form::Linear, Unit::Plain),
         y: axis("requests a second", Form::Linear, Unit::Count),
         figure: &|each| each.spread(summary::rate),
@@ -208,7 +209,7 @@ pub fn workers(summary: &Summary<'_>) -> Figure {
 
 /// Memory against connections.
 pub fn memory(summary: &Summary<'_>) -> Figure {
-    let known = summary.sweeps(Along::Connections, 2);
+    let known = summary.sweeps(SweepParameter::Connections, 2);
     let values: Vec<f64> = known.iter().flat_map(Sweep::values).collect();
     let spread = Spread::of(values).and_then(|spread| statistics::ratio(spread.high, spread.low));
     let (form, how) = match spread {
@@ -217,7 +218,7 @@ pub fn memory(summary: &Summary<'_>) -> Figure {
     };
     let plot = Plot {
         title: "Memory against connections",
-        along: Along::Connections,
+        along: SweepParameter::Connections,
         x: axis(&format!("connections of the load{how}"), form, Unit::Count),
         y: axis(&format!("anonymous memory of the proxy{how}"), form, Unit::Memory),
         figure: &|each| each.spread(summary::memory),

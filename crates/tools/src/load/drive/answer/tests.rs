@@ -4,7 +4,7 @@ use super::*;
 
 /// Result of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Taken {
+enum ReadOutcome {
     /// Complete: its status, and whether the connection can be reused.
     Whole(u16, bool),
     /// More bytes were expected at the end.
@@ -14,7 +14,7 @@ enum Taken {
 }
 
 /// Feeds pieces, dropping those that are entirely body and may be dropped; then the end, if `closed` is set.
-fn take(pieces: &[&[u8]], head_only: bool, closed: bool, scratch: &mut Scratch) -> Taken {
+fn take(pieces: &[&[u8]], head_only: bool, closed: bool, scratch: &mut Scratch) -> ReadOutcome {
     let mut answer = Answer::new();
     answer.begin(0, head_only);
     let mut step = NextRead::Read;
@@ -23,19 +23,19 @@ fn take(pieces: &[&[u8]], head_only: bool, closed: bool, scratch: &mut Scratch) 
             NextRead::Drop(count) if count >= piece.len() as u64 => answer.dropped(piece.len() as u64),
             _ => match answer.feed(&mut piece.to_vec(), scratch) {
                 Ok(step) => step,
-                Err(NoHttp) => return Taken::Bad,
+                Err(NoHttp) => return ReadOutcome::Bad,
             },
         };
     }
     if step == NextRead::End || (closed && answer.closed()) {
-        Taken::Whole(answer.status(), answer.keeps_alive())
+        ReadOutcome::Whole(answer.status(), answer.keeps_alive())
     } else {
-        Taken::Cut
+        ReadOutcome::Cut
     }
 }
 
 #[track_caller]
-fn check(bytes: &[u8], head_only: bool, closed: bool, expected: &Taken) {
+fn check(bytes: &[u8], head_only: bool, closed: bool, expected: &ReadOutcome) {
     let text = bytes.escape_ascii().to_string();
     // One scratch without heads, and one that has already parsed this response.
     let (mut fresh, mut used) = (Scratch::new(1), Scratch::new(1));
@@ -54,7 +54,7 @@ fn check(bytes: &[u8], head_only: bool, closed: bool, expected: &Taken) {
 
 #[test]
 fn every_framing_ends_where_it_should() {
-    let kept = |status| Taken::Whole(status, true);
+    let kept = |status| ReadOutcome::Whole(status, true);
     for (text, status) in [
         ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 200),
         ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", 200),
@@ -67,8 +67,8 @@ fn every_framing_ends_where_it_should() {
         ("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok", 200),
     ] {
         check(text.as_bytes(), false, false, &kept(status));
-        check(&text.as_bytes()[..text.len() - 1], false, true, &Taken::Cut);
-        check(format!("{text}x").as_bytes(), false, false, &Taken::Bad);
+        check(&text.as_bytes()[..text.len() - 1], false, true, &ReadOutcome::Cut);
+        check(format!("{text}x").as_bytes(), false, false, &ReadOutcome::Bad);
     }
     check(b"HTTP/1.1 200 OK\r\nContent-Length: 700\r\n\r\n", true, false, &kept(200));
     check(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", true, false, &kept(200));
@@ -76,11 +76,11 @@ fn every_framing_ends_where_it_should() {
 
 #[test]
 fn connections_that_close_are_not_used_on() {
-    let closed = |status| Taken::Whole(status, false);
+    let closed = |status| ReadOutcome::Whole(status, false);
     check(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx", false, false, &closed(200));
     check(b"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx", false, false, &closed(200));
     check(b"HTTP/1.1 200 OK\r\n\r\nup to the end", false, true, &closed(200));
-    check(b"HTTP/1.1 200 OK\r\n\r\nup to the end", false, false, &Taken::Cut);
+    check(b"HTTP/1.1 200 OK\r\n\r\nup to the end", false, false, &ReadOutcome::Cut);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn what_is_no_http_is_refused() {
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxx\r\n",
         "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n",
     ] {
-        check(text.as_bytes(), false, false, &Taken::Bad);
+        check(text.as_bytes(), false, false, &ReadOutcome::Bad);
     }
 }
 
@@ -103,9 +103,9 @@ fn what_is_no_http_is_refused() {
 fn a_head_and_interim_answers_without_end_are_refused() {
     let endless = ["HTTP/1.1 200 OK\r\nX: ".as_bytes(), &[b'a'; LARGEST_HEAD]].concat();
     let pieces: Vec<&[u8]> = endless.chunks(1_000).collect();
-    assert_eq!(take(&pieces, false, false, &mut Scratch::new(1)), Taken::Bad);
+    assert_eq!(take(&pieces, false, false, &mut Scratch::new(1)), ReadOutcome::Bad);
     let interim = "HTTP/1.1 102 Processing\r\n\r\n".repeat(1 + MOST_INTERIM as usize);
-    assert_eq!(take(&[interim.as_bytes()], false, false, &mut Scratch::new(1)), Taken::Bad);
+    assert_eq!(take(&[interim.as_bytes()], false, false, &mut Scratch::new(1)), ReadOutcome::Bad);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_body_is_dropped_without_being_read() {
 fn a_head_that_is_known_is_another_one_for_another_target() {
     let mut scratch = Scratch::new(2);
     let text = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
-    assert_eq!(take(&[text, b"hello"], false, false, &mut scratch), Taken::Whole(200, true));
+    assert_eq!(take(&[text, b"hello"], false, false, &mut scratch), ReadOutcome::Whole(200, true));
     let mut answer = Answer::new();
     answer.begin(1, true);
     assert_eq!(answer.feed(&mut text.to_vec(), &mut scratch), Ok(NextRead::End), "the answer to HEAD has no body");

@@ -1,0 +1,146 @@
+//! The streams of a connection, sorted by their identifiers, which only grow. Must never search long if streams end in
+//! about the order in which they have begun.
+
+use std::collections::VecDeque;
+
+use super::stream_half::Half;
+
+/// Keys of requests that have no stream identifier yet begin here.
+pub(super) const UNOPENED: u32 = 1 << 31;
+
+/// Streams being served, followed by requests that have no identifier yet.
+#[derive(Default)]
+pub(super) struct Halves {
+    list: VecDeque<(u32, Box<Half>)>,
+}
+
+impl Halves {
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The number of entries allocated.
+    #[cfg(any(test, feature = "machine"))]
+    pub(super) fn capacity(&self) -> usize {
+        self.list.capacity()
+    }
+
+    #[inline]
+    pub(super) fn get(&self, number: u32) -> Option<&Half> {
+        self.list.get(self.place(number)?).map(|(_, half)| &**half)
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Half> {
+        let place = self.place(number)?;
+        self.list.get_mut(place).map(|(_, half)| &mut **half)
+    }
+
+    /// The index of a stream. Every second identifier is the peer's, so at most half of the identifiers between the
+    /// oldest stream and this one come before it; exactly that number, unless streams have ended that began later than
+    /// others.
+    #[inline]
+    fn place(&self, number: u32) -> Option<usize> {
+        let (oldest, _) = self.list.front()?;
+        let most = if number < UNOPENED { (number.checked_sub(*oldest)? / 2) as usize } else { usize::MAX };
+        let place = most.min(self.list.len() - 1);
+        if self.list[place].0 == number { Some(place) } else { self.search(number, place) }
+    }
+
+    #[inline(never)]
+    fn search(&self, number: u32, below: usize) -> Option<usize> {
+        let (mut low, mut high) = (0, below + 1);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.list[middle].0.cmp(&number) {
+                std::cmp::Ordering::Equal => return Some(middle),
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    /// Adds a stream whose identifier is the largest.
+    pub(super) fn push(&mut self, number: u32, half: Box<Half>) {
+        debug_assert!(self.list.back().is_none_or(|(last, _)| *last < number), "numbers grow");
+        self.list.push_back((number, half));
+    }
+
+    pub(super) fn remove(&mut self, number: u32) -> Option<Box<Half>> {
+        let place = self.place(number)?;
+        self.list.remove(place).map(|(_, half)| half)
+    }
+
+    /// Assigns that identifier, which is the largest, to a request without one. Returns its half.
+    pub(super) fn number(&mut self, key: u32, number: u32) -> Option<&mut Half> {
+        let from = self.place(key)?;
+        let is_numbered = |place: usize| self.list.get(place).is_none_or(|(number, _)| *number < UNOPENED);
+        let mut to = from;
+        if from > 0 && !is_numbered(from - 1) {
+            // Requests that have begun before are waiting for something.
+            to = self.list.partition_point(|(number, _)| *number < UNOPENED);
+            let half = self.list.remove(from)?;
+            self.list.insert(to, half);
+        }
+        let (place, half) = self.list.get_mut(to)?;
+        *place = number;
+        Some(half)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Half)> {
+        self.list.iter().map(|(number, half)| (*number, &**half))
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut Half)> {
+        self.list.iter_mut().map(|(number, half)| (*number, &mut **half))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(halves: &Halves) -> Vec<u32> {
+        halves.iter().map(|(number, _)| number).collect()
+    }
+
+    /// Streams are found in whatever order others end, and ended ones are not.
+    #[test]
+    fn every_stream_is_found() {
+        for step in 1..40 {
+            let mut halves = Halves::default();
+            (0..40).for_each(|index| halves.push(2 * index + 1, Box::new(Half::new())));
+            (0..3).for_each(|index| halves.push(UNOPENED + index, Box::new(Half::new())));
+            let mut left = numbers(&halves);
+            while !left.is_empty() {
+                let gone = left.remove(step * left.len() / 40 % left.len());
+                assert!(halves.remove(gone).is_some() && halves.remove(gone).is_none());
+                assert_eq!(numbers(&halves), left);
+                for number in (0..90).chain(UNOPENED..UNOPENED + 5) {
+                    assert_eq!(halves.get(number).is_some(), left.contains(&number), "{number} of {left:?}");
+                }
+            }
+            assert!(halves.is_empty() && halves.get(1).is_none());
+        }
+    }
+
+    #[test]
+    fn requests_get_their_numbers_in_any_order() {
+        let mut halves = Halves::default();
+        (0..4).for_each(|index| halves.push(UNOPENED + index, Box::new(Half::new())));
+        for (key, number, expected) in
+            [(2, 1, [1, UNOPENED, UNOPENED + 1, UNOPENED + 3]), (0, 3, [1, 3, UNOPENED + 1, UNOPENED + 3])]
+        {
+            assert!(halves.number(UNOPENED + key, number).is_some());
+            assert_eq!(numbers(&halves), expected);
+        }
+        assert!(halves.number(UNOPENED, 5).is_none());
+        assert!(halves.number(UNOPENED + 3, 5).is_some() && halves.number(UNOPENED + 1, 7).is_some());
+        assert_eq!(numbers(&halves), [1, 3, 5, 7]);
+    }
+}

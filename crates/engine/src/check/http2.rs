@@ -1,0 +1,95 @@
+//! Checks over HTTP/2 (configuration manual, "check-proto", "http-check connect proto"): choosing the protocol, sending the
+//! request and receiving the response. Must never judge a response.
+
+use std::io;
+
+use base::buffer::Buffer;
+use conn::exchange::AnswerHeadKind;
+use conn::h2::{Solo, Terms};
+use live::health::CheckStatus;
+use policy::check::{Connect, Expect};
+use policy::program::MuxProtocol;
+use wire::h1::{self, Parse, Scan};
+use wire::http::{Framing, Head, Method};
+
+use super::messages;
+use super::running::{Outcome, RunningCheck, Waited};
+
+impl RunningCheck<'_> {
+    /// Returns the configured protocol of a connection; `None`: the result of ALPN.
+    pub(super) fn protocol(&self, connect: &Connect) -> Option<MuxProtocol> {
+        match connect.protocol {
+            None if connect.default => self.own.protocol,
+            written => written,
+        }
+    }
+
+    /// Switches an established connection to HTTP/2 if it is the protocol of the check.
+    pub(super) fn choose_protocol(&mut self, connect: &Connect) {
+        let state = self.connection.stream.as_ref().and_then(|stream| stream.handshake_info());
+        let agreed = state.and_then(|state| state.alpn.as_deref()) == Some(b"h2");
+        let speaks = self.protocol(connect).map_or(agreed, |protocol| protocol == MuxProtocol::Http2);
+        if !self.check.is_http || !speaks {
+            return;
+        }
+        let global = &self.generation.program.global;
+        let terms = Terms { extends: false, max_head: global.bufsize, ..Terms::default() };
+        // The pool is for connections of HTTP/1.
+        self.keep_alone();
+        self.connection.spare = None;
+        self.connection.solo = self.connection.stream.take().map(|stream| Box::new(Solo::new(stream, terms)));
+    }
+
+    /// Sends a request that is given as text of HTTP/1.
+    pub(super) async fn ask(&mut self, mut solo: Box<Solo>, text: &[u8], comment: Option<&str>) -> Result<(), Outcome> {
+        self.connection.input.clear();
+        self.connection.ended = false;
+        let mut head = Head::new();
+        let parsed = h1::parse_request(text, &self.head_limits(), &mut Scan::default(), &mut head);
+        let begun = match parsed {
+            Ok(Parse::Complete { consumed }) => solo.ask(&head, text.get(consumed..).unwrap_or_default()),
+            _ => Err(h1::Overflow),
+        };
+        if begun != Ok(true) {
+            return Err(Outcome::new(CheckStatus::SocketError, messages::at_send(self, comment)));
+        }
+        let sent = self.within(|cx| solo.poll_send(cx)).await;
+        self.connection.solo = Some(solo);
+        self.note_sent(sent, text.len(), comment)
+    }
+
+    /// Reads the head of a final response; interim ones are skipped.
+    pub(super) async fn read_head_from(&mut self, mut solo: Box<Solo>, expect: &Expect) -> Result<Head, Outcome> {
+        let limits = self.head_limits();
+        let method = if self.answer.asked_head { Method::Head } else { Method::Get };
+        loop {
+            let mut head = Head::new();
+            match self.within(|cx| solo.poll_head(cx, method, &limits, &mut head)).await {
+                Waited::Done(AnswerHeadKind::Interim) => {}
+                Waited::Done(AnswerHeadKind::Final) => {
+                    self.connection.solo = Some(solo);
+                    // The payload is delivered unframed, up to the end of its stream.
+                    if head.framing != Framing::None {
+                        head.framing = Framing::UntilClose;
+                    }
+                    return Ok(head);
+                }
+                Waited::Done(AnswerHeadKind::Part | AnswerHeadKind::Invalid(_)) => {
+                    return Err(Outcome::new(CheckStatus::SocketError, String::new()));
+                }
+                Waited::Expired => return Err(Outcome::new(expect.timeout, messages::at_expect(self, expect))),
+            }
+        }
+    }
+
+    /// Receives payload.
+    pub(super) async fn receive_from(&mut self, mut solo: Box<Solo>) -> Waited<io::Result<()>> {
+        let mut input = std::mem::replace(&mut self.connection.input, Buffer::empty());
+        if input.capacity() == 0 {
+            input = rt::buffer();
+        }
+        let read = self.within(|cx| solo.poll_read(cx, &mut input)).await;
+        (self.connection.input, self.connection.solo) = (input, Some(solo));
+        self.note_received(read)
+    }
+}
