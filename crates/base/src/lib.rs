@@ -1,11 +1,13 @@
 //! The common foundation of all crates of Weir: times, buffers, slab, timer wheel, hashes, lists that grow, indexes of
-//! names, sets of processors and the memory account.
+//! names, sets of processors, the memory account, and encodings of bytes as text.
 //!
 //! It must never read a clock, open anything or know a protocol.
 
 pub mod append_only_vec;
+pub mod base64;
 pub mod buffer;
 pub mod hash;
+pub mod hex;
 pub mod memory;
 pub mod moment;
 pub mod name_index;

@@ -275,12 +275,12 @@ impl Lexer<'_> {
             Some(b'r') => (b'\r', 2),
             Some(b't') => (b'\t', 2),
             Some(b'x') => {
-                let digit = |ahead| self.peek(ahead).and_then(|byte| char::from(byte).to_digit(16));
+                let digit = |ahead| self.peek(ahead).and_then(base::hex::digit);
                 let (Some(high), Some(low)) = (digit(2), digit(3)) else {
                     let end = self.line.len().min(from + 4);
                     return Err(LexError { kind: LexErrorKind::InvalidHexadecimal, start: from, end });
                 };
-                ((high * 16 + low) as u8, 4)
+                (high << 4 | low, 4)
             }
             // Not an escape sequence: the backslash is kept.
             _ => (b'\\', 1),

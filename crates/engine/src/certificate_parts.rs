@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base64ct::{Base64, Encoding as _};
+use base::base64;
 use policy::program::Program;
 use tls::certificate::{Draft, Error};
 use tls::timestamps;
@@ -33,9 +33,8 @@ impl Part {
         let name = draft.name.clone();
         let said = |why: Error| format!("{}.\n", why.sentence(&name));
         let decoded = || {
-            let letters: String =
-                payload.iter().filter(|byte| !byte.is_ascii_whitespace()).map(|byte| char::from(*byte)).collect();
-            Base64::decode_vec(&letters).map_err(|_| String::new())
+            let letters: Vec<u8> = payload.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+            base64::decoded_strictly(&letters).ok_or_else(String::new)
         };
         match self {
             Self::Text => draft.set_text(payload).map_err(said),

@@ -1,5 +1,6 @@
 //! Writes requests of FastCGI: parameters of CGI/1.1 and of rules (RFC 3875, section 4.1). Must never read a response.
 
+use base::hex;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -239,8 +240,7 @@ fn decoded(path: &[u8]) -> Option<Text<'_>> {
         text.push(if *byte == b'%' {
             let (digits, behind) = rest.split_first_chunk::<2>()?;
             rest = behind;
-            let digit = |byte: u8| char::from(byte).to_digit(16);
-            (digit(digits[0])? << 4 | digit(digits[1])?) as u8
+            hex::byte(*digits)?
         } else {
             *byte
         });

@@ -288,9 +288,8 @@ fn lost_line(request: &Request, date: String, milliseconds: u128, retries: u32) 
 /// Builds the request: in the path of a GET if it is short, so that caches can serve it, else as the body of a POST (RFC 6960,
 /// appendix A.1).
 fn build_request(responder: &str, id: &CertId) -> Option<Request> {
-    use base64ct::{Base64, Encoding as _};
     let bytes = request(id);
-    let letters = Base64::encode_string(&bytes);
+    let letters = base::base64::encoded(&bytes);
     if letters.len() <= LONGEST_PATH {
         let escaped = letters.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
         let uri = Uri::parse(&format!("{}/{escaped}", responder.trim_end_matches('/')))?;

@@ -3,6 +3,7 @@
 
 use config::spec::LogLevel;
 use expression::sample::OwnLimits;
+use policy::program::Proxy;
 use policy::rule::TimeoutKind;
 use std::time::Duration;
 
@@ -60,6 +61,18 @@ pub struct OwnTimeouts {
 }
 
 impl OwnTimeouts {
+    /// Returns the client's timeout: that of a rule, else `timeout client` of the frontend.
+    #[inline]
+    pub fn client_timeout(&self, frontend: &Proxy) -> Option<Duration> {
+        self.client.or(frontend.timeouts.client)
+    }
+
+    /// Returns the server's timeout: that of a rule, else `timeout server` of the backend.
+    #[inline]
+    pub fn server_timeout(&self, backend: &Proxy) -> Option<Duration> {
+        self.server.or(backend.timeouts.server)
+    }
+
     /// Sets one timeout.
     pub fn set(&mut self, kind: TimeoutKind, period: Duration) {
         *match kind {

@@ -9,7 +9,7 @@ use conn::h1::HeadLimits;
 use conn::h2;
 use conn::multiplexed::{self, Beginning, ClientCounts, ClientTerms};
 use live::counters::{FrontCounters, Http2Counters};
-use policy::program::{Global, MuxProtocol};
+use policy::program::{Global, Http2Limits, MuxProtocol};
 
 /// Protocol of a client's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,22 +107,26 @@ pub fn streams(protocol: multiplexed::Protocol, global: &Global) -> usize {
 /// Returns what clients of that protocol are granted.
 pub fn client_terms(protocol: multiplexed::Protocol, global: &Global, grant: &Grant) -> ClientTerms {
     match protocol {
-        multiplexed::Protocol::H2 => ClientTerms::H2(http2_terms(global, grant)),
+        multiplexed::Protocol::H2 => ClientTerms::H2(h2::Terms {
+            max_streams: grant.streams,
+            accept_unsafe: grant.accept_unsafe,
+            ..http2_terms(&global.http2, global.glitches.http2_clients, global, grant.head)
+        }),
     }
 }
 
-fn http2_terms(global: &Global, grant: &Grant) -> h2::Terms {
-    let threshold = global.glitches.http2_clients;
+/// Returns what a connection of HTTP/2 grants by the limits of its side, and the number of glitches that it permits.
+pub fn http2_terms(limits: &Http2Limits, threshold: Option<u32>, global: &Global, head: HeadLimits) -> h2::Terms {
     h2::Terms {
-        max_streams: grant.streams,
-        window: global.http2.window,
-        shared_window: global.http2.shared_window,
-        table_size: global.http2.table_size,
-        max_total: global.http2.total,
-        extends: global.http2.extends,
-        max_head: grant.head.max_head,
-        max_fields: grant.head.max_fields,
-        accept_unsafe: grant.accept_unsafe,
+        max_streams: limits.streams,
+        window: limits.window,
+        shared_window: limits.shared_window,
+        table_size: limits.table_size,
+        max_total: limits.total,
+        extends: limits.extends,
+        max_head: head.max_head,
+        max_fields: head.max_fields,
+        accept_unsafe: false,
         glitches: GlitchLimits { threshold: threshold.unwrap_or(0), usage: global.glitches.usage },
         budget: if threshold.is_none() { h2::BUDGET } else { 0 },
     }

@@ -2,7 +2,6 @@
 //! connections. Must never do I/O, wait, read a clock or a source of randomness, nor depend on the meaning of a
 //! configuration: an evaluation sees only its context ([`sample::Context`]).
 
-pub mod base64;
 pub mod capture;
 pub mod condition;
 pub mod convert;

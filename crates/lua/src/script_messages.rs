@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use config::diagnostic::Severity;
 use config::spec::{LogLevel, LuaSpec, LuaStderr};
+use wire::date::{Date, days_since_epoch};
 
 /// Writes a text to standard error unchanged.
 pub type Print = fn(&str);
@@ -97,12 +98,7 @@ pub(crate) fn warn(text: &str) {
 fn date() -> String {
     let since = i64::try_from(rt::clock::since_epoch().as_secs()).unwrap_or(0);
     let local = since + i64::from(rt::local_offset(since));
-    let (days, seconds) = (local.div_euclid(86_400), local.rem_euclid(86_400));
-    let first_of_year = |year: i64| (year - 1970) * 365 + (year - 1969) / 4 - (year - 1901) / 100 + (year - 1601) / 400;
-    let mut year = 1970 + days / 366;
-    while first_of_year(year + 1) <= days {
-        year += 1;
-    }
-    let day = days - first_of_year(year);
-    format!("{day:03}/{:02}{:02}{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+    let Date { year, hour, minute, second, .. } = Date::since_epoch(local);
+    let day = local.div_euclid(86_400) - days_since_epoch(year, 1, 1);
+    format!("{day:03}/{hour:02}{minute:02}{second:02}")
 }

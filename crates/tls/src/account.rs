@@ -8,7 +8,7 @@ use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, ECDSA_P521_SHA512_FIXED_SIGNING, EcdsaKeyPair,
     EcdsaSigningAlgorithm, KeyPair, RSA_PKCS1_SHA256, RsaKeyPair,
 };
-use base64ct::{Base64UrlUnpadded, Encoding};
+use base::base64;
 use rustls::pki_types::PrivateKeyDer;
 use x509_parser::prelude::FromDer as _;
 use x509_parser::public_key::RSAPublicKey;
@@ -17,7 +17,7 @@ use crate::pem;
 
 /// Encodes bytes in base64url without padding (RFC 7515, section 2).
 pub fn base64url(bytes: &[u8]) -> String {
-    Base64UrlUnpadded::encode_string(bytes)
+    base64::encoded_url(bytes)
 }
 
 /// Returns the SHA-256 digest of a text.
@@ -83,7 +83,7 @@ pub struct Binding {
 impl Binding {
     /// Parses credentials; the key is in base64url. `None`: invalid base64url.
     pub fn read(id: &str, key: &str, algorithm: MacAlgorithm) -> Option<Self> {
-        let key = Base64UrlUnpadded::decode_vec(key.trim_end_matches('=')).ok()?;
+        let key = base64::decoded_url_strictly(key.trim_end_matches('=').as_bytes())?;
         Some(Self { id: id.to_owned(), key, algorithm })
     }
 
@@ -223,7 +223,7 @@ mod tests {
     }
 
     fn decoded(text: &str) -> Vec<u8> {
-        Base64UrlUnpadded::decode_vec(text).unwrap()
+        base64::decoded_url_strictly(text.as_bytes()).unwrap()
     }
 
     #[test]

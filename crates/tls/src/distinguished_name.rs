@@ -1,6 +1,7 @@
 //! Distinguished names as text: in one line as HAProxy prints them, by RFC 2253 (RFC 4514), and as OpenSSL prints them
 //! among other output (`X509_NAME_print_ex(3)`). Must never print an attribute by another name than OpenSSL.
 
+use base::hex::encode_upper;
 use x509_parser::asn1_rs::Oid;
 use x509_parser::x509::{AttributeTypeAndValue, RelativeDistinguishedName, X509Name};
 
@@ -235,7 +236,7 @@ fn part_of(part: &RelativeDistinguishedName<'_>, escape: Escape) -> String {
         let is_nameless = escape == Escape::Backslash && short_name(&number).is_none();
         let text = match text(tag, value.data).filter(|_| !is_nameless) {
             Some(text) => escaped(&text, escape),
-            None => format!("#{}", hexadecimal(&der(tag, value.data))),
+            None => format!("#{}", encode_upper(&der(tag, value.data))),
         };
         format!("{}{equals}{text}", kind(attribute))
     };
@@ -273,11 +274,6 @@ fn der(tag: u8, value: &[u8]) -> Vec<u8> {
     let used = bytes.iter().position(|byte| *byte != 0).map_or(&bytes[..0], |first| &bytes[first..]);
     let length = if value.len() < 128 { vec![value.len() as u8] } else { [&[0x80 | used.len() as u8], used].concat() };
     [&[tag], &length[..], value].concat()
-}
-
-/// Formats bytes in hexadecimal.
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
 #[cfg(test)]

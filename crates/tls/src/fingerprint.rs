@@ -1,8 +1,6 @@
 //! Fingerprints of ClientHellos: JA3 (its text; the caller computes the digest) and JA4 (of TLS over TCP). Must never
 //! judge one.
 
-use std::fmt::Write as _;
-
 use aws_lc_rs::digest::{SHA256, digest};
 use wire::client_hello::{ClientHello, extension};
 
@@ -94,11 +92,7 @@ fn hexadecimal(numbers: &[u16]) -> String {
 
 fn hash(text: &str) -> String {
     let digest = digest(&SHA256, text.as_bytes());
-    digest.as_ref().iter().take(KEPT / 2).fold(String::new(), |mut text, byte| {
-        // Writing to a String never fails.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    base::hex::encode_lower(&digest.as_ref()[..KEPT / 2])
 }
 
 #[cfg(test)]

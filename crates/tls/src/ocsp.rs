@@ -33,7 +33,7 @@ pub struct CertId {
 
 impl std::fmt::Debug for CertId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.to_der().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&base::hex::encode_lower(&self.to_der()))
     }
 }
 

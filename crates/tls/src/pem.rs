@@ -71,18 +71,13 @@ pub fn encode_certificate(der: &[u8]) -> String {
 
 /// Encodes an item with a label, in lines of 64 characters.
 fn encode(label: &str, der: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut letters = String::new();
-    for three in der.chunks(3) {
-        let bits = three.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
-        for place in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * place) & 63) as usize];
-            letters.push(if place > three.len() { '=' } else { char::from(letter) });
-        }
+    base::base64::encode(der, |letter| {
+        letters.push(char::from(letter));
         if letters.len() % 65 == 64 {
             letters.push('\n');
         }
-    }
+    });
     let end = if letters.ends_with('\n') { "" } else { "\n" };
     format!("-----BEGIN {label}-----\n{letters}{end}-----END {label}-----\n")
 }

@@ -1,10 +1,10 @@
 //! The content of revocation lists (RFC 5280, section 5), in the form that the runtime API prints. Must never judge a
 //! certificate.
 
+use base::hex::encode_upper;
 use x509_parser::prelude::FromDer;
 use x509_parser::revocation_list::CertificateRevocationList;
 
-use crate::distinguished_name::hexadecimal;
 use crate::x509::{long_moment, name, serial};
 
 /// The printed fields of a list.
@@ -52,7 +52,7 @@ pub fn details(der: &[u8]) -> Option<Details> {
         next_update: list.next_update().map(|time| long_moment(time.timestamp())),
         revoked: list
             .iter_revoked_certificates()
-            .map(|one| (hexadecimal(&serial(one.raw_serial())), long_moment(one.revocation_date.timestamp())))
+            .map(|one| (encode_upper(&serial(one.raw_serial())), long_moment(one.revocation_date.timestamp())))
             .collect(),
     })
 }

@@ -1,6 +1,8 @@
 //! Fields of certificates (RFC 5280), in the formats of configurations and logs. Must never judge one.
 
+use base::hex::encode_upper;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use wire::date::Date;
 use x509_parser::certificate::X509Certificate;
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
@@ -11,7 +13,7 @@ use x509_parser::prelude::FromDer;
 use x509_parser::public_key::PublicKey;
 use x509_parser::x509::X509Name;
 
-use crate::distinguished_name::{self, dotted, hexadecimal, one_line};
+use crate::distinguished_name::{self, dotted, one_line};
 
 /// A field of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +105,7 @@ pub struct Details {
 /// Returns the SHA-1 fingerprint of a certificate, in hexadecimal.
 pub fn fingerprint(der: &[u8]) -> String {
     let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, der);
-    digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect()
+    base::hex::encode_upper(digest.as_ref())
 }
 
 /// The validity period of a certificate, in seconds since the epoch.
@@ -135,7 +137,7 @@ pub fn details(der: &[u8]) -> Option<Details> {
         None => String::from_utf8(part(der, Part::KeyAlgorithm)?).ok()?,
     };
     Some(Details {
-        serial: hexadecimal(&serial(certificate.raw_serial())),
+        serial: encode_upper(&serial(certificate.raw_serial())),
         not_before: long_moment(certificate.validity().not_before.timestamp()),
         not_after: long_moment(certificate.validity().not_after.timestamp()),
         alternative_names: alternative_names(der),
@@ -301,18 +303,18 @@ pub(crate) fn name(name: &X509Name<'_>) -> String {
 
 /// Formats a time with a two-digit year. `None`: it is in another century.
 fn short_moment(seconds: i64) -> Option<Vec<u8>> {
-    (1950..2100).contains(&civil(seconds)[0]).then(|| moment(seconds).into_bytes())
+    (1950..2100).contains(&Date::since_epoch(seconds).year).then(|| moment(seconds).into_bytes())
 }
 
 /// Formats a time in UTC: `YYMMDDhhmmssZ`, as in certificates.
 fn moment(seconds: i64) -> String {
-    let [year, month, day, hour, minute, second] = civil(seconds);
+    let Date { year, month, day, hour, minute, second } = Date::since_epoch(seconds);
     format!("{:02}{month:02}{day:02}{hour:02}{minute:02}{second:02}Z", year.rem_euclid(100))
 }
 
 /// Encodes a time for a certificate (RFC 5280, section 4.1.2.5), in DER.
 pub(crate) fn time(seconds: i64) -> Vec<u8> {
-    let year = civil(seconds)[0];
+    let year = Date::since_epoch(seconds).year;
     let text = moment(seconds);
     let (tag, century) =
         if (1950..2050).contains(&year) { (0x17, String::new()) } else { (0x18, format!("{:02}", year / 100)) };
@@ -322,27 +324,9 @@ pub(crate) fn time(seconds: i64) -> Vec<u8> {
 
 /// Formats a time as OpenSSL does: `Nov  3 23:52:04 2026 GMT`.
 pub fn long_moment(seconds: i64) -> String {
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let [year, month, day, hour, minute, second] = civil(seconds);
-    let month = usize::try_from(month - 1).ok().and_then(|month| MONTHS.get(month)).unwrap_or(&"???");
+    let date @ Date { year, day, hour, minute, second, .. } = Date::since_epoch(seconds);
+    let month = String::from_utf8_lossy(date.month_name());
     format!("{month} {day:2} {hour:02}:{minute:02}:{second:02} {year} GMT")
-}
-
-/// Converts to year, month, day, hour, minute and second in UTC.
-fn civil(seconds: i64) -> [i64; 6] {
-    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Civil date of a day count (Howard Hinnant's algorithm).
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-    [year, month, day, hour, minute, second]
 }
 
 #[cfg(test)]

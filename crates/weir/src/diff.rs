@@ -3,7 +3,7 @@
 
 use crate::arguments::Settings;
 use crate::files;
-use crate::load::{self, NotRenewed, PreparedConfiguration, Served};
+use crate::load::{self, NotRenewed, PreparedConfiguration, ServedConfiguration};
 use crate::messages::{Messages, ReportedError};
 use config::spec::Spec;
 use std::collections::BTreeSet;
@@ -45,7 +45,8 @@ fn compare(old: PathBuf, new: PathBuf, messages: &mut Messages) -> Result<ExitCo
     // Reports the changes even if only `reload in-place` is missing.
     before.start.supposes_in_place = true;
     let vacant = BTreeSet::new();
-    let served = Served { start: &before.start, written: &before.spec, program: &before.program, vacant: &vacant };
+    let served =
+        ServedConfiguration { start: &before.start, written: &before.spec, program: &before.program, vacant: &vacant };
     let (changes, obstacle) = match load::renew(&settings(new), &served, messages) {
         Ok(renewed) => {
             let is_asked_for = |spec: &Spec| spec.global.lifetime.reload_in_place;

@@ -3,7 +3,7 @@
 
 use crate::arguments::Settings;
 use crate::listeners::{self, AddressName};
-use crate::load::{self, NotRenewed, Renewed, Served, Start};
+use crate::load::{self, NotRenewed, Renewed, ServedConfiguration, Start};
 use crate::master::link::FromWorker;
 use crate::material;
 use crate::messages::Messages;
@@ -99,7 +99,12 @@ impl Renewal {
         }
         let vacant = process.service::<Vacancies>().all();
         let renew = |messages: &mut Messages| {
-            let served = Served { start: &self.start, written: &written, program: &before.program, vacant: &vacant };
+            let served = ServedConfiguration {
+                start: &self.start,
+                written: &written,
+                program: &before.program,
+                vacant: &vacant,
+            };
             load::renew(&self.settings, &served, messages)
         };
         let (renewed, reader) = match self.start.gives_up() {

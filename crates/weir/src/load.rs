@@ -255,7 +255,7 @@ fn threads_of(spec: &Spec) -> (Option<u32>, ProcessorsSpec) {
 }
 
 /// The configuration that a process serves, which another one is to replace.
-pub struct Served<'a> {
+pub struct ServedConfiguration<'a> {
     pub start: &'a Start,
     pub written: &'a Spec,
     pub program: &'a Program,
@@ -268,8 +268,12 @@ pub struct Served<'a> {
 ///
 /// # Errors
 /// See [`NotRenewed`].
-pub fn renew(settings: &Settings, served: &Served<'_>, messages: &mut Messages) -> Result<Renewed, NotRenewed> {
-    let Served { start, written, program: former, vacant } = *served;
+pub fn renew(
+    settings: &Settings,
+    served: &ServedConfiguration<'_>,
+    messages: &mut Messages,
+) -> Result<Renewed, NotRenewed> {
+    let ServedConfiguration { start, written, program: former, vacant } = *served;
     let LoadedConfiguration { mut spec, sources, environment, diagnostics: mut found, .. } =
         read_again(settings, messages)?;
     if let Some(what) = start.differs(written, &spec) {

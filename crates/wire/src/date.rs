@@ -47,6 +47,15 @@ impl Date {
     }
 }
 
+/// Returns the days from the start of 1970 to a date; negative before it. `month`: from 1 to 12. A `day` beyond the month carries
+/// over to the following one.
+pub const fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
+    // As in `Date::since_epoch`, years begin in March.
+    let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
+    let days = 365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    days + (153 * month + 2) / 5 + day - 1 - 719_468
+}
+
 /// Formats a time as an HTTP date in the preferred format (RFC 9110, section 5.6.7). Of years outside of 0 to 9999 the
 /// last four digits are written.
 pub fn format_http_date(seconds: i64) -> [u8; 29] {
@@ -90,12 +99,7 @@ pub fn parse_http_date(text: &[u8]) -> Option<i64> {
     if parts.next().is_some() {
         return None;
     }
-    // As in `Date::since_epoch`, years begin in March.
-    let shifted = if month <= 2 { whole_year - 1 } else { whole_year };
-    let (era, year_of_era) = (shifted.div_euclid(400), shifted.rem_euclid(400));
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    Some((era * 146_097 + day_of_era - 719_468) * 86_400 + hour * 3_600 + minute * 60 + second)
+    Some(days_since_epoch(whole_year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second)
 }
 
 #[cfg(test)]
@@ -116,7 +120,9 @@ mod tests {
         ] {
             let (hour, minute, second) = time;
             assert_eq!(Date::since_epoch(seconds), Date { year, month, day, hour, minute, second });
+            assert_eq!(days_since_epoch(year, month.into(), day.into()), seconds.div_euclid(86_400));
         }
+        assert_eq!(days_since_epoch(2001, 2, 31), days_since_epoch(2001, 3, 3));
         assert_eq!(Date::since_epoch(0).month_name(), b"Jan");
         assert_eq!(Date::since_epoch(-1).month_name(), b"Dec");
     }
@@ -129,6 +135,7 @@ mod tests {
             let next = date.day == before.day + 1 && (date.month, date.year) == (before.month, before.year);
             let first = date.day == 1 && before.day >= 28 && date.month == before.month % 12 + 1;
             assert!(next || first, "{before:?} {date:?}");
+            assert_eq!(days_since_epoch(date.year, date.month.into(), date.day.into()), day);
             before = date;
         }
     }

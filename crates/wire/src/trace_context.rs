@@ -41,10 +41,7 @@ fn hex<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
 
 /// Appends bytes as lower-case hexadecimal digits.
 pub fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for byte in bytes {
-        out.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
-    }
+    out.extend(bytes.iter().flat_map(|byte| base::hex::lower(*byte)));
 }
 
 impl TraceContext {

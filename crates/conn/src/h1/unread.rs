@@ -76,7 +76,7 @@ fn first_chunk(input: &[u8]) -> &[u8] {
     let Some(end) = input.iter().position(|byte| *byte == b'\n') else { return &[] };
     let digits = input[..end].iter().take_while(|byte| byte.is_ascii_hexdigit());
     let size = digits.fold(0_usize, |size, digit| {
-        size.saturating_mul(16).saturating_add((*digit as char).to_digit(16).unwrap_or_default() as usize)
+        size.saturating_mul(16).saturating_add(base::hex::digit(*digit).unwrap_or_default().into())
     });
     let chunk = &input[end + 1..];
     &chunk[..chunk.len().min(size)]

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use base64ct::{Base64, Encoding};
+use base::base64;
 use sha2::{Digest, Sha256};
 
 use super::answer::Answer;
@@ -30,7 +30,7 @@ static PAGE: LazyLock<String> =
 
 /// Content-Security-Policy: only the page's own style and script, nothing from other origins.
 static POLICY: LazyLock<String> = LazyLock::new(|| {
-    let hash = |text: &str| Base64::encode_string(&Sha256::digest(text.as_bytes()));
+    let hash = |text: &str| base64::encoded(&Sha256::digest(text.as_bytes()));
     format!(
         "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; connect-src 'self'; img-src data:; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",

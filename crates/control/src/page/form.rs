@@ -121,13 +121,13 @@ impl Order {
 
 /// Decodes percent-encoding and `+` (WHATWG URL, application/x-www-form-urlencoded). Invalid escapes are kept.
 pub(crate) fn decode(text: &[u8]) -> Vec<u8> {
-    let digit = |at: usize| text.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+    let digit = |at: usize| text.get(at).and_then(|byte| base::hex::digit(*byte));
     let mut decoded = Vec::with_capacity(text.len());
     let mut at = 0;
     while let Some(byte) = text.get(at) {
         match (byte, digit(at + 1), digit(at + 2)) {
             (b'%', Some(high), Some(low)) => {
-                decoded.push((high * 16 + low) as u8);
+                decoded.push(high << 4 | low);
                 at += 2;
             }
             (b'+', ..) => decoded.push(b' '),

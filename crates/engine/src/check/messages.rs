@@ -1,5 +1,6 @@
 //! Messages of failed checks, in HAProxy's words, for the log and the statistics. Must never judge a result.
 
+use base::hex;
 use std::io;
 
 use live::health::{CheckStatus, Report};
@@ -69,7 +70,7 @@ pub(super) fn at_expect(running: &RunningCheck<'_>, expect: &Expect) -> String {
     }
     let what = match &expect.wanted {
         ExpectMatch::Bytes { bytes, binary: false } => format!("expect string '{}'", printable(bytes)),
-        ExpectMatch::Bytes { bytes, .. } => format!("expect binary '{}'", hexadecimal(bytes)),
+        ExpectMatch::Bytes { bytes, .. } => format!("expect binary '{}'", hex::encode_upper(bytes)),
         ExpectMatch::Pattern { binary: false, .. } => "expect regex".to_owned(),
         ExpectMatch::Pattern { .. } => "expect binary regex".to_owned(),
         ExpectMatch::Format(Content::Hex(_)) => "expect log-format binary".to_owned(),
@@ -170,10 +171,6 @@ pub(super) fn encoded(text: &str) -> String {
         }
     }
     out
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
 #[cfg(test)]

@@ -80,8 +80,8 @@ pub async fn wait_until(
     if !invite(context).await {
         return Err(Failure { outcome: Outcome::new(Cause::Client, Phase::Request), status: 400, page: false });
     }
-    let own = context.state.borrow().rules.orders.get().timeouts.client;
-    let limits = Limits { deadline, silence: own.or(context.session.proxy().timeouts.client) };
+    let own = context.state.borrow().rules.orders.get().timeouts;
+    let limits = Limits { deadline, silence: own.client_timeout(context.session.proxy()) };
     context.client.timer.arm(limits.next());
     let result =
         std::future::poll_fn(|cx| poll(cx, context.client, &context.state, &mut coming, &limits, &mut large)).await;

@@ -47,8 +47,7 @@ impl Drop for Place {
 pub fn begin(session: &Session, client: Client) -> Option<rt::Recycled<impl Future<Output = ()> + use<>>> {
     let ending = client.end()?;
     let place = Place::take()?;
-    let timeouts = &session.proxy().timeouts;
-    let patience = timeouts.client_fin.or(timeouts.client).unwrap_or(PATIENCE);
+    let patience = session.proxy().timeouts.client_closing().unwrap_or(PATIENCE);
     Some(rt::boxed(wait(ending, patience, place)))
 }
 

@@ -53,9 +53,20 @@ const FAULT: Outcome = Outcome::new(Cause::Internal, Phase::Request);
 /// The head of the request does not fit in the buffer.
 const UNFIT: Failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 400, page: true };
 
-/// Forwards a request to its backend, and the answer to the client.
-pub async fn dispatch(context: RequestContext<'_>, body: UnreadBody) {
-    let Some((route, mut context, body)) = route::route(context, body).await else { return };
+/// Forwards a request to its backend, and the answer to the client. The parts of the context are parameters of their own: a future
+/// that begins with a struct is copied as a whole, all of its kilobyte, when its caller stores it.
+pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStreamState, body: UnreadBody) {
+    let mut context = RequestContext { session, client, state };
+    let mut body = body;
+    let route = match route::at_once(&context) {
+        Some(route) => route,
+        None => {
+            let routed = rt::boxed_with((context, body), |(context, body)| route::route(context, body)).await;
+            let Some(routed) = routed else { return };
+            (context, body) = (routed.1, routed.2);
+            routed.0
+        }
+    };
     if context.client.is_withdrawn {
         return withdraw(context);
     }
@@ -537,31 +548,28 @@ fn terms(session: &Session, route: Route<'_>, state: &SharedStreamState, link: &
     let retries = orders.and_then(|orders| orders.retries).unwrap_or(backend.retries);
     let never_retry = orders.is_some_and(|orders| orders.never_retry);
     let has_retries = state.attempts.retries < retries && !never_retry;
+    let limits = HeadLimits {
+        accept_unsafe: backend_proxy.http.accept_unsafe_response,
+        keep_proxy_connection: proxy.http.asks_as_proxy(request),
+        ..head_limits(&session.generation().program.global)
+    };
     Terms {
-        client: orders.and_then(|orders| orders.timeouts.client).or(proxy.timeouts.client),
-        server: orders.and_then(|orders| orders.timeouts.server).or(backend_proxy.timeouts.server),
+        client: orders.map_or(proxy.timeouts.client, |orders| orders.timeouts.client_timeout(proxy)),
+        server: orders.map_or(backend_proxy.timeouts.server, |orders| orders.timeouts.server_timeout(backend_proxy)),
         splice_response: features.have(Features::SPLICING) && splices(proxy, backend_proxy, |splice| splice.response),
         abort_on_close: backend.abortonclose,
         close_client: !keeps_client(session, request),
         close_server,
         reused: link.answers > 0,
-        has_body: request.framing.has_body(),
         // Failures after which the request may be sent again, after its previous attempts.
         retry_on: if has_retries { backend.limits.retry_on } else { RetryOn::NONE },
         may_retry: has_retries && backend.limits.retry_on.contains(RetryOn::CONN_FAILURE),
         replayable: is_replayable(request) && !backend.limits.never_retry && !never_retry,
-        hedge_at: None,
         backend: backend_proxy.index,
         ruled: true,
-        features,
         logs_errors: features.have(Features::FCGI) && backend.fcgi.as_ref().is_some_and(|app| app.logs_errors),
-        independent_client: proxy.options.independent_streams,
         independent_server: backend_proxy.options.independent_streams,
-        limits: HeadLimits {
-            accept_unsafe: backend_proxy.http.accept_unsafe_response,
-            keep_proxy_connection: proxy.http.asks_as_proxy(request),
-            ..head_limits(&session.generation().program.global)
-        },
+        ..Terms::of_client(proxy, request, features, limits)
     }
 }
 

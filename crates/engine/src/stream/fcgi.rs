@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use base::buffer::Buffer;
-use base64ct::{Base64, Encoding as _};
 use config::spec::LogLevel;
 use conn::upstream::Upstream;
 use live::trace::{Level, Subject, events};
@@ -59,8 +58,7 @@ fn note_credentials(value: &[u8], parameters: &mut BTreeMap<Box<[u8]>, Vec<u8>>)
     if !scheme.eq_ignore_ascii_case(b"basic") {
         return;
     }
-    let text = std::str::from_utf8(rest.trim_ascii()).ok();
-    let Some(decoded) = text.and_then(|text| Base64::decode_vec(text).ok()) else { return };
+    let Some(decoded) = base::base64::decoded_strictly(rest.trim_ascii()) else { return };
     let user = decoded.split(|byte| *byte == b':').next().unwrap_or_default();
     parameters.insert(Box::from(&b"REMOTE_USER"[..]), user.to_vec());
 }

@@ -417,7 +417,8 @@ fn add_baggage(baggage: &mut Vec<u8>, key: &str, value: &[u8]) {
         if byte.is_ascii_graphic() && !matches!(byte, b'"' | b',' | b';' | b'\\' | b'%') {
             pair.push(*byte);
         } else {
-            pair.extend_from_slice(format!("%{byte:02X}").as_bytes());
+            pair.push(b'%');
+            pair.extend_from_slice(&base::hex::upper(*byte));
         }
     }
     add_pair(baggage, &pair);

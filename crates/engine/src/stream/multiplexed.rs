@@ -103,8 +103,7 @@ async fn carry(session: &LocalRc<StreamTask>, mut connection: Connection<'_>, ti
 
 /// Sends the remaining data of a connection, as long as its client accepts some of it within `timeout client`.
 async fn flush(session: &Session, connection: &mut Connection<'_>, timer: &mut rt::Timer) {
-    let timeouts = &session.proxy().timeouts;
-    let patience = timeouts.client_fin.or(timeouts.client).unwrap_or(closing::PATIENCE);
+    let patience = session.proxy().timeouts.client_closing().unwrap_or(closing::PATIENCE);
     let mut deadline = rt::now() + patience;
     std::future::poll_fn(|cx| {
         while let Poll::Ready(sent) = connection.poll_flush(cx) {

@@ -108,7 +108,8 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
     {
         return rt::boxed(answer_itself(context, own, body)).await;
     }
-    dispatch::dispatch(context, body).await;
+    let RequestContext { session, client, state } = context;
+    dispatch::dispatch(session, client, state, body).await;
 }
 
 /// Features by which a frontend answers a request before its rules, or records it.

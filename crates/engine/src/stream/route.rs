@@ -16,7 +16,7 @@ use crate::stream::reply::cut;
 use crate::stream::reply::{finish, reply_error_unread};
 use crate::stream::rules::request as request_rules;
 use crate::stream::rules::request::RequestEnd;
-use crate::stream::switching::switch;
+use crate::stream::switching::{self, switch};
 use crate::stream::{buffering, conclude, content, password_check, stages, stats_page};
 use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
@@ -35,6 +35,33 @@ pub struct Route<'s> {
 
 /// A request that continues, and its body.
 type RoutedRequest<'s> = (RequestContext<'s>, UnreadBody);
+
+/// Chooses the backend of a request for which nothing else has to be done: no rule, check or filter of frontend and backend sees
+/// requests. `None`: [`route`] has to, and nothing has changed.
+#[inline]
+pub fn at_once<'s>(context: &RequestContext<'s>) -> Option<Route<'s>> {
+    const SEEN: Features = Features::SCREENING.with(Features::SPANS).with(Features::FILTERS);
+    let proxy = context.session.proxy();
+    if proxy.features.have(SEEN) {
+        return None;
+    }
+    let chosen = {
+        let state = context.state.borrow();
+        if state.rules.exhausted.get() {
+            return None;
+        }
+        state.route.backend
+    };
+    let own = context.session.proxy_at(chosen.or_else(|| switching::at_once(context))?);
+    let is_seen = own.features.have(SEEN) || !own.rules.request_content.is_empty();
+    let backend = own.backend.as_ref().filter(|_| own.mode == Mode::Http && !is_seen)?;
+    let features = context.state.borrow_mut().choose_backend(own);
+    if own.index != proxy.index {
+        context.state.borrow().order(Orders::leave_backend);
+    }
+    stages::routed(context.session, &context.state, own, features);
+    Some(Route { proxy: own, backend, features })
+}
 
 /// Chooses the backend of a request, and runs the rules of frontend and backend. `None`: the request has ended.
 pub async fn route<'s>(

@@ -7,8 +7,7 @@ use std::time::Duration;
 use config::spec::HttpReuse;
 use conn::carrier::SharedUse;
 use conn::fcgi;
-use conn::glitches::GlitchLimits;
-use conn::h2::{BUDGET, Counts, Terms};
+use conn::h2::{Counts, Terms};
 use conn::link::Link;
 use conn::multiplexed::{Ping, Protocol, Requests, ServerConnection};
 use expression::sample::ProtocolFacts;
@@ -16,7 +15,7 @@ use live::trace::events;
 use policy::program::{Backend, FcgiApp, Global, MuxProtocol, Server};
 
 use crate::check::trace;
-use crate::protocol::Http2Connection;
+use crate::protocol::{Http2Connection, http2_terms};
 use crate::session::Session;
 use crate::stream::head_limits::head_limits;
 use crate::stream::metrics::{self, Handshake};
@@ -122,19 +121,9 @@ pub fn protocol_of(shared: SharedUse) -> ProtocolFacts {
 
 /// Returns the protocol limits for a server.
 pub(super) fn terms(global: &Global, server: &Server) -> Terms {
-    Terms {
-        max_streams: global.http2_servers.streams,
-        window: global.http2_servers.window,
-        shared_window: global.http2_servers.shared_window,
-        table_size: global.http2_servers.table_size,
-        max_total: server.max_reuse.map_or(0, |most| most.saturating_add(1)),
-        max_head: head_limits(global).max_head,
-        max_fields: head_limits(global).max_fields,
-        extends: false,
-        accept_unsafe: false,
-        glitches: GlitchLimits { threshold: global.glitches.http2_servers.unwrap_or(0), usage: global.glitches.usage },
-        budget: if global.glitches.http2_servers.is_none() { BUDGET } else { 0 },
-    }
+    let max_total = server.max_reuse.map_or(0, |most| most.saturating_add(1));
+    let terms = http2_terms(&global.http2_servers, global.glitches.http2_servers, global, head_limits(global));
+    Terms { max_total, extends: false, ..terms }
 }
 
 /// The server of a connection, and how the connection is watched.

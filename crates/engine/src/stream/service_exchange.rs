@@ -264,25 +264,10 @@ fn terms(session: &Session, state: &SharedStreamState, ruled: bool) -> Terms {
     let state = &*state.borrow();
     let (request, orders) = (&state.request, state.rules.orders.get());
     Terms {
-        client: orders.timeouts.client.or(proxy.timeouts.client),
-        // A service has no timeout.
-        server: None,
-        splice_response: false,
+        client: orders.timeouts.client_timeout(proxy),
         abort_on_close: proxy.frontend.as_ref().is_some_and(|frontend| frontend.abortonclose),
         close_client: !keeps_client(session, request),
-        close_server: false,
-        reused: false,
-        replayable: false,
-        independent_client: proxy.options.independent_streams,
-        independent_server: false,
-        has_body: request.framing.has_body(),
-        retry_on: config::spec::RetryOn::NONE,
-        may_retry: false,
-        hedge_at: None,
-        backend: proxy.index,
         ruled,
-        features: state.features,
-        logs_errors: false,
-        limits: head_limits(&session.generation().program.global),
+        ..Terms::of_client(proxy, request, state.features, head_limits(&session.generation().program.global))
     }
 }

@@ -8,15 +8,19 @@ use crate::stream::rules::cost;
 
 /// Returns the index of the proxy that the switching rules choose for a request; `None`: no rule applies, and there is no
 /// default.
-#[inline]
 pub fn switch(context: &RequestContext<'_>) -> Option<usize> {
+    at_once(context).or_else(|| evaluate(context, context.session.proxy().frontend.as_ref()?))
+}
+
+/// The same, if no condition has to be evaluated.
+#[inline]
+pub fn at_once(context: &RequestContext<'_>) -> Option<usize> {
     let frontend = context.session.proxy().frontend.as_ref()?;
-    if !context.session.worker.rule_costs.is_on()
-        && let Some(target) = frontend.switch_at_once(|proxy| context.session.worker.proxy_state(proxy).is_open())
-    {
-        return Some(target);
+    let worker = &context.session.worker;
+    if worker.rule_costs.is_on() {
+        return None;
     }
-    evaluate(context, frontend)
+    frontend.switch_at_once(|proxy| worker.proxy_state(proxy).is_open())
 }
 
 /// Evaluates the conditions of the switching rules.

@@ -53,8 +53,8 @@ impl SilenceLimits {
 
     fn of_session(frontend: &Proxy, backend: &Proxy, own: OwnTimeouts) -> Self {
         let tunnel = own.tunnel.or(backend.timeouts.tunnel);
-        let client = tunnel.or(own.client).or(frontend.timeouts.client);
-        let server = tunnel.or(own.server).or(backend.timeouts.server);
+        let client = tunnel.or(own.client_timeout(frontend));
+        let server = tunnel.or(own.server_timeout(backend));
         Self {
             client,
             server,

@@ -1,7 +1,7 @@
 //! WebSocket handshakes between versions of HTTP (RFC 6455, section 4.2.2; RFC 8441, section 5): HTTP/1 requires a key and its
 //! hash, HTTP/2 does not. Must never touch the data of the tunnel.
 
-use base64ct::{Base64, Encoding};
+use base::base64;
 use sha1::{Digest, Sha1};
 use wire::http::Head;
 
@@ -24,13 +24,13 @@ pub fn is_asked(request: &Head) -> bool {
 pub fn add_key(request: &mut Head) {
     if is_asked(request) && !request.contains(KEY) {
         let bytes = [rt::random(), rt::random()].map(u64::to_be_bytes).concat();
-        request.append(KEY, Base64::encode_string(&bytes).as_bytes());
+        request.append(KEY, base64::encoded(&bytes).as_bytes());
     }
 }
 
 /// Returns the value of Sec-WebSocket-Accept for a key.
 fn accept(key: &[u8]) -> String {
-    Base64::encode_string(&Sha1::new().chain_update(key).chain_update(SUFFIX).finalize())
+    base64::encoded(&Sha1::new().chain_update(key).chain_update(SUFFIX).finalize())
 }
 
 /// Whether the response of an HTTP/1 server accepts the handshake. For clients of HTTP/1 the value is passed through, because the

@@ -2,7 +2,7 @@
 //! the reader, and whether the client is still sending: it receives everything written before the end, or detects that
 //! it did not.
 
-use base64ct::{Base64, Encoding};
+use base::base64;
 use sha1::{Digest, Sha1};
 use testkit::{Peer, Service, decode_chunks, sleep};
 use wire::h2::{FrameHeader, HEADER_LENGTH, Kind, PREFACE, Setting, flag, push_frame};
@@ -242,7 +242,7 @@ impl Case {
 
 /// Returns what proves that a server has understood a key (RFC 6455, section 4.2.2).
 fn websocket_accept(key: &str) -> String {
-    Base64::encode_string(&Sha1::digest(format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11")))
+    base64::encoded(&Sha1::digest(format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11")))
 }
 
 fn payload(mut bytes: &[u8]) -> (usize, bool) {

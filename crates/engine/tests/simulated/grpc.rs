@@ -1,6 +1,6 @@
 //! Tests of gRPC: the status in the log, checks by its health service, and clients of gRPC-Web at the edge.
 
-use base64ct::{Base64, Encoding};
+use base::base64;
 use testkit::{Peer, Service, text};
 
 use crate::messages::*;
@@ -97,7 +97,7 @@ fn at_server(kind: &str, accept: &str, rest: &str) -> String {
 
 /// Decodes the frames of an answer that was received as Base64 in pieces, each with its padding.
 fn decoded(text: &[u8]) -> Vec<u8> {
-    text.chunks(4).flat_map(|group| Base64::decode_vec(std::str::from_utf8(group).unwrap()).unwrap()).collect()
+    text.chunks(4).flat_map(|group| base64::decoded_strictly(group).unwrap()).collect()
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn clients_of_grpc_web_reach_servers_of_grpc() {
                 let mut p1 = Service::at(S1);
                 let question = message(&if large { text(40_000, 1) } else { b"q".to_vec() });
                 let reply = message(&if large { text(70_000, 2) } else { b"reply".to_vec() });
-                let body = if is_text { Base64::encode_string(&question).into_bytes() } else { question.clone() };
+                let body = if is_text { base64::encoded(&question).into_bytes() } else { question.clone() };
                 let mut client = Peer::connect(WEIR).await;
                 let mut origin = None;
                 let (answered, ()) = testkit::both(

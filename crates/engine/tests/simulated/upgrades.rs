@@ -1,7 +1,7 @@
 //! Tests of tunnels through HTTP/2 streams: CONNECT, and extended CONNECT for the upgrades of HTTP/1 (RFC 8441), from
 //! and to either version.
 
-use base64ct::{Base64, Encoding};
+use base::base64;
 use sha1::{Digest, Sha1};
 use testkit::{Peer, Service, both};
 use wire::h2::{Kind, Setting};
@@ -170,7 +170,7 @@ fn websockets_of_streams_are_proved_to_servers() {
             assert_eq!(key.len(), 24, "{asked}");
             let suffix = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
             let hash = Sha1::digest(format!("{}{suffix}", if is_right { key } else { "another" }));
-            let accept = Base64::encode_string(&hash);
+            let accept = base64::encoded(&hash);
             server
                 .send(format!(
                     "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\

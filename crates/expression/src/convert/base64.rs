@@ -1,9 +1,9 @@
 //! Converters of base64 ([`crate::base64`]).
 
 use super::Converter;
-use crate::base64;
 use crate::sample::{Context, Type, Value};
 use crate::{Arguments, Signature};
+use base::base64;
 
 /// Every converter of the family.
 pub const TABLE: &[Converter] = &[

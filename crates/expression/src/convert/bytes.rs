@@ -82,10 +82,8 @@ pub const TABLE: &[Converter] = &[
     .checked(check_decimal),
 ];
 
-const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-
 fn push_hex(text: &mut Text<'_>, byte: u8) {
-    text.extend(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+    text.extend(&base::hex::upper(byte));
 }
 
 fn hex<'a>(context: &Context<'a>, value: Value<'a>, _: &'a Arguments) -> Option<Value<'a>> {
@@ -105,7 +103,7 @@ fn binary_digits<'a>(context: &Context<'a>, value: Value<'a>, _: &'a Arguments) 
 }
 
 fn hex_to_integer<'a>(_: &Context<'a>, value: Value<'a>, _: &'a Arguments) -> Option<Value<'a>> {
-    let digits = value.bytes()?.iter().map(|byte| char::from(*byte).to_digit(16));
+    let digits = value.bytes()?.iter().map(|byte| base::hex::digit(*byte));
     let sum = digits.into_iter().try_fold(0_u64, |sum, digit| Some(sum << 4 | u64::from(digit?)))?;
     Some(Value::Int(sum as i64))
 }

@@ -3,10 +3,10 @@
 use super::Converter;
 use super::aes::Cipher;
 use super::digest::{secret, to_secret};
-use crate::base64;
 use crate::sample::{Context, Type, Value};
 use crate::variable::Variable;
 use crate::{Argument, Arguments, Checking, Kind, Signature};
+use base::base64;
 
 const CBC: Signature = Signature::new(3, &[Kind::Int, Kind::Str, Kind::Str, Kind::Str]);
 const GCM: Signature = Signature::new(4, &[Kind::Int, Kind::Str, Kind::Str, Kind::Str, Kind::Str]);

@@ -6,7 +6,7 @@ use crate::sample::{Context, Type, Value};
 use crate::{Argument, Arguments, Checking, Kind, Signature};
 use base::moment::ZoneName;
 use std::fmt::Write as _;
-use wire::date::MONTHS;
+use wire::date::{MONTHS, days_since_epoch};
 
 const FORMAT: Signature = Signature::new(1, &[Kind::Str, Kind::Int]);
 
@@ -202,9 +202,7 @@ fn time(text: &[u8]) -> Option<(i64, &[u8])> {
 
 /// Days beyond the month and hours beyond the day carry over.
 fn seconds(year: i64, month: i64, day: i64, time: i64) -> i64 {
-    let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
-    let days = 365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    (days + (153 * month + 2) / 5 + day - 1 - 719_468) * 86_400 + time
+    days_since_epoch(year, month, day) * 86_400 + time
 }
 
 #[cfg(test)]

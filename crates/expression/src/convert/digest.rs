@@ -73,7 +73,7 @@ pub(super) fn to_secret(arguments: &mut Arguments, index: usize) -> Result<(), S
         arguments.set(index, Argument::Variable(variable));
         return Ok(());
     }
-    let bytes = crate::base64::decoded(text.as_bytes())
+    let bytes = base::base64::decoded(text.as_bytes())
         .ok_or_else(|| "argument needs to be base64 encoded, and can either be a string or a variable".to_owned())?;
     arguments.set(index, Argument::Str(bytes.into()));
     Ok(())

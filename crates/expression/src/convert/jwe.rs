@@ -95,7 +95,7 @@ fn text_of<'a>(json: &'a [u8], path: &str) -> Option<&'a [u8]> {
 
 /// Returns the decoded base64url at a path of an object.
 fn bytes_of(json: &[u8], path: &str) -> Option<Vec<u8>> {
-    crate::base64::decoded_url(text_of(json, path)?)
+    base::base64::decoded_url(text_of(json, path)?)
 }
 
 /// Parses a JSON Web Key (RFC 7517).

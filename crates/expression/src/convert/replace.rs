@@ -4,6 +4,7 @@ use super::Converter;
 use crate::pattern::{Places, Regex, Steps};
 use crate::sample::{Context, Exhausted, Meter, Text, Type, Value};
 use crate::{Argument, Arguments, Checking, Kind, Signature};
+use base::hex;
 use std::sync::{Arc, Mutex};
 
 /// Every converter of the family.
@@ -55,7 +56,6 @@ fn pieces(text: &[u8]) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut literal = Vec::new();
     let mut rest = text;
-    let digit = |byte: u8| char::from(byte).to_digit(16);
     while let Some((byte, behind)) = rest.split_first() {
         rest = behind;
         match (byte, rest) {
@@ -64,9 +64,9 @@ fn pieces(text: &[u8]) -> Vec<Piece> {
                 pieces.push(Piece::Literal(std::mem::take(&mut literal)));
                 pieces.push(Piece::Group(usize::from(group - b'0')));
             }
-            (b'\\', [b'x', high, low, behind @ ..]) if digit(*high).is_some() && digit(*low).is_some() => {
+            (b'\\', [b'x', high, low, behind @ ..]) if hex::byte([*high, *low]).is_some() => {
                 rest = behind;
-                literal.push((digit(*high).unwrap_or(0) << 4 | digit(*low).unwrap_or(0)) as u8);
+                literal.extend(hex::byte([*high, *low]));
             }
             (b'\\', [other, behind @ ..]) => {
                 rest = behind;

@@ -3,7 +3,7 @@
 
 use crate::sample::Text;
 use base::moment::ZoneName;
-use wire::date::Date;
+use wire::date::{Date, days_since_epoch};
 
 /// A time to be formatted.
 #[derive(Debug, Clone, Copy)]
@@ -61,14 +61,8 @@ pub(super) fn format(text: &mut Text<'_>, format: &[u8], when: FormattedTime) {
     let date = Date::since_epoch(local);
     let days = local.div_euclid(86_400);
     let weekday = (days + 4).rem_euclid(7) as u32;
-    let day_of_year = days - first_day_of(date.year);
+    let day_of_year = days - days_since_epoch(date.year, 1, 1);
     Clock { when, date, weekday, day_of_year }.format(text, format, 0);
-}
-
-/// Days from the epoch to January 1 of a year.
-fn first_day_of(year: i64) -> i64 {
-    let before = year - 1;
-    365 * (year - 1970) + before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400) - 477
 }
 
 fn is_leap(year: i64) -> bool {

@@ -3,6 +3,7 @@
 use super::Converter;
 use crate::sample::{Context, Type, Value};
 use crate::{Arguments, Checking, Kind, Signature};
+use base::hex;
 
 /// Every converter of the family.
 pub const TABLE: &[Converter] = &[
@@ -40,8 +41,7 @@ fn decode<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments)
             b'%' => {
                 let (digits, behind) = rest.split_first_chunk::<2>()?;
                 rest = behind;
-                let digit = |byte: u8| char::from(byte).to_digit(16);
-                (digit(digits[0])? << 4 | digit(digits[1])?) as u8
+                hex::byte(*digits)?
             }
             other => {
                 in_form |= *other == b'?';
@@ -59,15 +59,20 @@ fn check_encode(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), Strin
     }
 }
 
+/// Returns a percent-encoded byte.
+fn percent_encoded(byte: u8) -> [u8; 3] {
+    let [high, low] = hex::upper(byte);
+    [b'%', high, low]
+}
+
 fn encode<'a>(context: &Context<'a>, value: Value<'a>, _: &'a Arguments) -> Option<Value<'a>> {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let bytes = value.bytes()?;
     let mut text = context.text(bytes.len() * 3);
     for byte in bytes {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
             text.push(*byte);
         } else {
-            text.extend(&[b'%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+            text.extend(&percent_encoded(*byte));
         }
     }
     text.finish().map(Value::Str)

@@ -337,7 +337,7 @@ impl Scene {
             let result = match expression.evaluate(context) {
                 None if context.incomplete.get() => "<incomplete>".to_owned(),
                 None => "<none>".to_owned(),
-                Some(Value::Bin(bytes)) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+                Some(Value::Bin(bytes)) => base::hex::encode_lower(bytes),
                 Some(value) => String::from_utf8_lossy(context.as_text(value).unwrap_or(b"<no text>")).into_owned(),
             };
             let counted = allocation_counter::measure(|| {

@@ -1,7 +1,7 @@
 //! Fetches of constants and variables (section 7.3.2).
 
 use super::Fetch;
-use crate::sample::{Context, Places, Type, Value, unhex};
+use crate::sample::{Context, Places, Type, Value};
 use crate::{Argument, Arguments, Checking, Kind, Signature, to_variable};
 
 /// Every fetch of the family.
@@ -65,7 +65,7 @@ fn string<'a>(_: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
 }
 
 fn check_block(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> {
-    let Some(bytes) = unhex(arguments.text(0).unwrap_or_default()) else {
+    let Some(bytes) = base::hex::decode(arguments.text(0).unwrap_or_default()) else {
         return Err("invalid hex string".to_owned());
     };
     arguments.set(0, Argument::Str(bytes.into()));

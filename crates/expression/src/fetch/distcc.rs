@@ -59,7 +59,7 @@ fn find<'a>(context: &Context<'a>, arguments: &Arguments) -> Option<(usize, &'a 
 }
 
 fn hexadecimal(digits: &[u8]) -> Option<usize> {
-    digits.iter().try_fold(0, |number, digit| Some(number << 4 | (*digit as char).to_digit(16)? as usize))
+    digits.iter().try_fold(0, |number, digit| Some(number << 4 | usize::from(base::hex::digit(*digit)?)))
 }
 
 fn parameter<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {

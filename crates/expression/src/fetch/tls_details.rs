@@ -98,9 +98,7 @@ fn bc(context: &Context<'_>) -> Option<std::sync::Arc<HandshakeInfo>> {
 }
 
 fn hexadecimal<'a>(context: &Context<'a>, bytes: &[u8]) -> Option<Value<'a>> {
-    let digit = |half: u8| b"0123456789abcdef"[usize::from(half)];
-    let digits: Vec<u8> = bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect();
-    context.copy(&digits).map(Value::Str)
+    context.copy(base::hex::encode_lower(bytes).as_bytes()).map(Value::Str)
 }
 
 /// JA3 is the MD5 digest of its text.

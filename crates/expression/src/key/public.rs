@@ -247,7 +247,7 @@ fn pem<'l>(file: &[u8], labels: &[&'l str]) -> Option<(&'l str, Vec<u8>)> {
     let mut body = String::new();
     for line in lines {
         if line.starts_with("-----END ") {
-            return Some((label, crate::base64::decoded(body.as_bytes())?));
+            return Some((label, base::base64::decoded(body.as_bytes())?));
         }
         body.push_str(line);
     }

@@ -58,10 +58,8 @@ pub fn to_hexadecimal(out: &mut Vec<u8>, start: usize) {
     let length = out.len() - start;
     out.resize(start + 2 * length, 0);
     for place in (0..length).rev() {
-        let byte = out[start + place];
-        let digit = |nibble: u8| b"0123456789ABCDEF"[usize::from(nibble & 15)];
-        out[start + 2 * place + 1] = digit(byte);
-        out[start + 2 * place] = digit(byte >> 4);
+        let digits = base::hex::upper(out[start + place]);
+        out[start + 2 * place..][..2].copy_from_slice(&digits);
     }
 }
 

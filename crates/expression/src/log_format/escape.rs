@@ -131,8 +131,8 @@ pub fn encoded(out: &mut Vec<u8>, text: &[u8], classes: Classes, flags: Flags) {
         let byte = rest[place];
         out.extend_from_slice(&rest[..place]);
         if CLASSES[usize::from(byte)] & classes.0 != 0 {
-            let digit = |nibble: u8| b"0123456789ABCDEF"[usize::from(nibble & 15)];
-            out.extend_from_slice(&[b'#', digit(byte >> 4), digit(byte)]);
+            out.push(b'#');
+            out.extend_from_slice(&base::hex::upper(byte));
         } else {
             out.extend_from_slice(&[b'\\', byte]);
         }

@@ -321,10 +321,10 @@ fn append(text: &[u8], purpose: Purpose, flags: Flags, out: &mut Vec<u8>) {
     if !text.iter().any(|byte| is_control(byte) || is_escaped(byte)) {
         return out.extend_from_slice(text);
     }
-    let digit = |nibble: u8| b"0123456789ABCDEF"[usize::from(nibble & 15)];
     for byte in text {
         if is_control(byte) {
-            out.extend_from_slice(&[b'%', digit(byte >> 4), digit(*byte)]);
+            out.push(b'%');
+            out.extend_from_slice(&base::hex::upper(*byte));
         } else if is_escaped(byte) {
             out.extend_from_slice(&[b'\\', *byte]);
         } else {

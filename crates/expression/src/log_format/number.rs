@@ -61,7 +61,7 @@ pub fn hexadecimal(out: &mut Vec<u8>, number: u64, width: usize) {
     let needed = (64 - number.leading_zeros() as usize).div_ceil(4);
     for place in (0..needed.max(width)).rev() {
         let nibble = if place < 16 { (number >> (place * 4)) as u8 & 15 } else { 0 };
-        out.push(b"0123456789ABCDEF"[usize::from(nibble)]);
+        out.push(base::hex::UPPER[usize::from(nibble)]);
     }
 }
 

@@ -4,7 +4,6 @@
 
 use super::hash::Key;
 use super::network::Network;
-use crate::sample::unhex;
 use hashbrown::HashTable;
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
@@ -61,7 +60,7 @@ impl Form {
         match self {
             Self::Exact => with.bytes(key),
             Self::AnyCase => with.bytes(&key.to_ascii_lowercase()),
-            Self::Hex => with.bytes(&unhex(key).unwrap_or_default()),
+            Self::Hex => with.bytes(&base::hex::decode(key).unwrap_or_default()),
         }
     }
 
@@ -70,7 +69,7 @@ impl Form {
         match self {
             Self::Exact => key == text,
             Self::AnyCase => key.eq_ignore_ascii_case(text),
-            Self::Hex => unhex(key).is_some_and(|key| key == text),
+            Self::Hex => base::hex::decode(key).is_some_and(|key| key == text),
         }
     }
 

@@ -8,7 +8,7 @@ use super::many::{Parts, Regexes};
 use super::network::Network;
 use super::numbers::Numbers;
 use super::{Key, Method, Regex, Steps};
-use crate::sample::{Context, Exhausted, Type, Value, cast, unhex};
+use crate::sample::{Context, Exhausted, Type, Value, cast};
 use config::text::from_bytes;
 
 /// A matching pattern.
@@ -137,7 +137,7 @@ impl PatternSet {
             Patterns::Numbers(numbers) => numbers.insert(range(&from_bytes(key), self.method.notation())?, at),
             Patterns::Networks(networks) => networks.insert(network(key)?, at),
             Patterns::Whole(whole) => {
-                if self.method == Method::Bin && unhex(key).is_none() {
+                if self.method == Method::Bin && base::hex::decode(key).is_none() {
                     return Err(broken_hex(key));
                 }
                 whole.insert(at, texts);

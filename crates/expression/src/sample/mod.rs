@@ -8,7 +8,6 @@ mod connection_error;
 mod context;
 mod embedded;
 mod exhausted;
-mod hexadecimal;
 mod meter;
 pub(crate) mod parse;
 mod place;
@@ -24,7 +23,6 @@ pub use connection_error::ConnectionError;
 pub use context::{Bytes, Context, Direction, Extract, MissingInput};
 pub use embedded::embedded_ipv4;
 pub use exhausted::Exhausted;
-pub(crate) use hexadecimal::unhex;
 pub use meter::Meter;
 pub use place::{EvalPlace, Places};
 pub use probes::{

@@ -41,7 +41,8 @@ fn show(stored: &StoredValue, out: &mut Text<'_>) {
         Value::Ipv6(address) => write!(out, "{address}"),
         Value::Bin(bytes) => {
             out.extend(b"x");
-            bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+            bytes.iter().for_each(|byte| out.extend(&base::hex::lower(*byte)));
+            Ok(())
         }
         Value::Str(text) | Value::Method(text) => {
             out.extend(b"\"");

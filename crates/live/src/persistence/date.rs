@@ -1,32 +1,24 @@
 //! Dates in persistence cookies: seconds since 1970, divided by four, as five base64 characters. Must never judge them.
 
+use base::base64;
+
 /// Length of a date in characters.
 pub(super) const LENGTH: usize = 5;
 
 /// Resolution of a date in seconds.
 pub(super) const STEP: u64 = 4;
 
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
 /// Encodes a time.
 pub(super) fn encode(seconds: u64) -> [u8; LENGTH] {
     let steps = seconds / STEP;
-    std::array::from_fn(|place| ALPHABET[(steps >> (6 * (LENGTH - 1 - place)) & 63) as usize])
+    std::array::from_fn(|place| base64::character((steps >> (6 * (LENGTH - 1 - place)) & 63) as u8))
 }
 
 /// Decodes the date at the start of a text; `None`: invalid, or 1970.
 pub(super) fn decode(text: &[u8]) -> Option<u64> {
     let mut steps = 0;
     for byte in text.get(..LENGTH)? {
-        let digit = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        steps = steps << 6 | u64::from(digit);
+        steps = steps << 6 | u64::from(base64::value(*byte)?);
     }
     Some(steps * STEP).filter(|seconds| *seconds > 0)
 }

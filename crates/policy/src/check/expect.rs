@@ -2,6 +2,7 @@
 //! Must never read a byte by itself.
 
 use super::{Answer, Content};
+use base::hex;
 use expression::Expression;
 use expression::log_format::LogFormat;
 use expression::pattern::Regex;
@@ -138,7 +139,7 @@ impl Expect {
         let found = match (&self.wanted, &text) {
             (_, Some(text)) => memmem::find(received, text).is_some(),
             (ExpectMatch::Pattern { pattern, binary: true }, _) => {
-                context.bounded(pattern.is_match(&hexadecimal(received)))
+                context.bounded(pattern.is_match(&hex::encode_upper(received).into_bytes()))
             }
             (ExpectMatch::Pattern { pattern, .. }, _) => context.bounded(pattern.is_match(received)),
             _ => false,
@@ -228,22 +229,9 @@ impl Content {
             Self::Hex(format) => {
                 let mut digits = Vec::new();
                 format.render_in(context, &mut digits);
-                let digit = |byte: u8| char::from(byte).to_digit(16);
-                for pair in digits.chunks(2) {
-                    out.push((digit(pair[0])? * 16 + digit(*pair.get(1)?)?) as u8);
-                }
+                out.extend(hex::decode(&digits)?);
             }
         }
         Some(out)
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> Vec<u8> {
-    let mut digits = Vec::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        for half in [byte >> 4, byte & 15] {
-            digits.push(b"0123456789ABCDEF"[usize::from(half)]);
-        }
-    }
-    digits
 }

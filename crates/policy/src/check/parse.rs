@@ -3,6 +3,7 @@
 
 use super::{CheckStep, Connect, Content, Expect, ExpectMatch, FieldMatch, Payload, Port, Request, TextMatch};
 use crate::rule::{Parsing, RuleError, Words, find_action};
+use base::hex;
 use config::address::{self, AddressRules};
 use config::document::Word;
 use config::environment::Environment;
@@ -305,12 +306,12 @@ fn unhex(word: &Word) -> Result<Box<[u8]>, RuleError> {
         return Err(RuleError::at(Some(word), message));
     }
     let digit = |byte: u8| {
-        char::from(byte).to_digit(16).ok_or_else(|| {
+        hex::digit(byte).ok_or_else(|| {
             let message = format!("invalid binary string (an hex digit is expected (found '{}'))", char::from(byte));
             RuleError::at(Some(word), message)
         })
     };
-    digits.chunks_exact(2).map(|pair| Ok((digit(pair[0])? * 16 + digit(pair[1])?) as u8)).collect()
+    digits.chunks_exact(2).map(|pair| Ok(digit(pair[0])? << 4 | digit(pair[1])?)).collect()
 }
 
 fn request(words: &mut Words<'_>, parsing: &Parsing<'_>, mut request: Request) -> Result<Request, RuleError> {

@@ -48,6 +48,16 @@ impl Timeouts {
         self.http_request.or(self.client)
     }
 
+    /// Returns the timeout of a client's handshakes: `timeout client-hs`, else `timeout client`.
+    pub fn client_handshake(&self) -> Option<Duration> {
+        self.client_hs.or(self.client)
+    }
+
+    /// Returns the timeout of a client whose connection is being closed: `timeout client-fin`, else `timeout client`.
+    pub fn client_closing(&self) -> Option<Duration> {
+        self.client_fin.or(self.client)
+    }
+
     /// Returns the maximum idle time between two requests: `timeout http-keep-alive`, else `timeout http-request`, else
     /// `timeout client`.
     pub fn keep_alive(&self) -> Option<Duration> {

@@ -1,6 +1,8 @@
 //! `normalize-uri` (configuration manual, section 4.4): replaces equivalent notations with a normal form. Must never
 //! change scheme or authority.
 
+use base::hex;
+
 /// A normalizer of URIs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Normalizer {
@@ -131,14 +133,13 @@ fn percent(
     out: &mut Vec<u8>,
     with: impl Fn([u8; 2], u8, &mut Vec<u8>),
 ) -> Result<(), Malformed> {
-    let digit = |byte: u8| (byte as char).to_digit(16);
     let mut at = 0;
     while let Some(byte) = text.get(at) {
         let pair = text.get(at + 1).zip(text.get(at + 2)).filter(|_| *byte == b'%');
-        let value = pair.and_then(|(high, low)| Some((digit(*high)? << 4) | digit(*low)?));
+        let value = pair.and_then(|(high, low)| hex::byte([*high, *low]));
         match (byte, pair, value) {
             (b'%', Some((high, low)), Some(value)) => {
-                with([*high, *low], value as u8, out);
+                with([*high, *low], value, out);
                 at += 3;
             }
             (b'%', ..) if strict => return Err(Malformed),

@@ -1,7 +1,7 @@
 //! Fetches of a request's credentials (section 7.3.6). Must never write a password to a log.
 
 use crate::program::{ProgramContext, User};
-use expression::base64;
+use base::base64;
 use expression::crypt::PasswordHash;
 use expression::fetch::{Fetch, plain};
 use expression::sample::{Context, Direction, Places, Type, Value};

@@ -15,7 +15,7 @@ fn basic(field: &[u8]) -> Option<&[u8]> {
 /// Whether the value of an Authorization field matches one of the accounts, each `user:password` (RFC 7617, section 2).
 /// Runs in time independent of which bytes differ.
 pub fn is_account(accounts: &[Box<[u8]>], field: &[u8]) -> bool {
-    let Some(credentials) = basic(field).and_then(expression::base64::decoded) else { return false };
+    let Some(credentials) = basic(field).and_then(base::base64::decoded) else { return false };
     let is = |account: &[u8]| {
         account.len() == credentials.len()
             && account.iter().zip(&credentials).fold(0, |differing, (own, found)| differing | (own ^ found)) == 0
@@ -42,7 +42,7 @@ pub struct PasswordTrial {
 
 /// Returns the comparisons required for a request with that `Authorization` and these lists, without known results.
 pub fn trials(program: &Program, live: &Live, lists: &[usize], field: &[u8]) -> Vec<PasswordTrial> {
-    let Some(credentials) = basic(field).and_then(expression::base64::decoded) else { return Vec::new() };
+    let Some(credentials) = basic(field).and_then(base::base64::decoded) else { return Vec::new() };
     let Some((name, password)) = halves(&credentials) else { return Vec::new() };
     let users = lists.iter().filter_map(|list| program.userlists.get(*list)?.find(name));
     let trial = |user: &User| match user.password.as_ref()? {

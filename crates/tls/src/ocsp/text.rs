@@ -1,5 +1,6 @@
 //! Prints an OCSP response in the format of `openssl ocsp -text`. Must never judge one.
 
+use base::hex::encode_upper;
 use std::fmt::Write as _;
 
 use x509_parser::asn1_rs::{Class, Oid};
@@ -9,10 +10,6 @@ use x509_parser::x509::X509Name;
 use super::{OcspError, Parts, sequence, time};
 use crate::distinguished_name::spaced;
 use crate::x509::long_moment;
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
-}
 
 /// Formats a name as OpenSSL does: `C = FR, O = Example`.
 fn name(der: &[u8]) -> Result<String, OcspError> {
@@ -52,7 +49,7 @@ fn text(der: &[u8]) -> Result<String, OcspError> {
     data.skip(Class::ContextSpecific, 0)?;
     let responder = match data.next(Class::ContextSpecific, 1) {
         Ok(content) => name(content)?,
-        Err(_) => hex(Parts(data.next(Class::ContextSpecific, 2)?).next(Class::Universal, 4)?),
+        Err(_) => encode_upper(Parts(data.next(Class::ContextSpecific, 2)?).next(Class::Universal, 4)?),
     };
     let produced = time(data.0)?;
     data.next(Class::Universal, 24)?;
@@ -68,7 +65,7 @@ fn text(der: &[u8]) -> Result<String, OcspError> {
         single(&before[..before.len() - all.0.len()], &mut out)?;
     }
     if let Some(nonce) = nonce(&data) {
-        let _ = write!(out, "    Response Extensions:\n        OCSP Nonce: \n            {}\n", hex(nonce));
+        let _ = write!(out, "    Response Extensions:\n        OCSP Nonce: \n            {}\n", encode_upper(nonce));
     }
     let (mut signed_by, _) = (Parts(basic.next(Class::Universal, 16)?), ());
     let _ = writeln!(out, "    Signature Algorithm: {}", algorithm(signed_by.next(Class::Universal, 6)?));
@@ -110,9 +107,9 @@ fn single(der: &[u8], out: &mut String) -> Result<(), OcspError> {
         "2.16.840.1.101.3.4.2.1" => "sha256".to_owned(),
         other => other.to_owned(),
     };
-    let (issuer, key) = (hex(id.next(Class::Universal, 4)?), hex(id.next(Class::Universal, 4)?));
+    let (issuer, key) = (encode_upper(id.next(Class::Universal, 4)?), encode_upper(id.next(Class::Universal, 4)?));
     let serial = id.next(Class::Universal, 2)?;
-    let serial = hex(serial.strip_prefix(&[0]).filter(|rest| !rest.is_empty()).unwrap_or(serial));
+    let serial = encode_upper(serial.strip_prefix(&[0]).filter(|rest| !rest.is_empty()).unwrap_or(serial));
     let _ = writeln!(
         out,
         "    Certificate ID:\n      Hash Algorithm: {hash}\n      Issuer Name Hash: {issuer}\n      Issuer Key Hash: \

@@ -3,6 +3,7 @@
 use super::procfs;
 use super::results::Machine;
 use rt::process;
+use wire::date::Date;
 
 /// Returns the description of this machine.
 #[must_use]
@@ -38,20 +39,8 @@ pub fn kilobytes(text: &str, key: &str) -> u64 {
 /// Formats a time in seconds since 1970 by RFC 3339, in UTC.
 #[must_use]
 pub fn rfc3339(seconds: u64) -> String {
-    let (year, month, day) = date(seconds / 86_400);
-    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    let Date { year, month, day, hour, minute, second } = Date::since_epoch(seconds.try_into().unwrap_or(i64::MAX));
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
-/// Converts a number of days since 1970 to year, month and day: eras of 400 years, years that begin in March.
-fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * day_of_year + 2) / 153;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day_of_year - (153 * from_march + 2) / 5 + 1)
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub fn chunk_header(length: u64, room: &mut [u8; 18]) -> &[u8] {
     let mut rest = length;
     loop {
         at -= 1;
-        room[at] = b"0123456789ABCDEF"[(rest & 15) as usize];
+        room[at] = base::hex::UPPER[(rest & 15) as usize];
         rest >>= 4;
         if rest == 0 {
             return &room[at..];
@@ -173,7 +173,7 @@ impl ChunkDecoder {
         }
         self.state = match (self.state, byte) {
             (State::Size | State::SizeMore, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
-                let digit = (byte as char).to_digit(16).unwrap_or_default();
+                let digit = base::hex::digit(byte).unwrap_or_default();
                 let before = if self.state == State::Size { 0 } else { self.remaining };
                 self.remaining = (before << 4) | u64::from(digit);
                 if self.remaining > LARGEST_CHUNK {

@@ -196,7 +196,7 @@ mod tests {
 
     fn bytes(hex: &str) -> Vec<u8> {
         let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
-        digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+        base::hex::decode(&digits).unwrap()
     }
 
     fn decode(decoder: &mut Decoder, block: &str) -> Result<String, DecodeError> {

@@ -281,7 +281,8 @@ impl Head {
             let mut encoded = Vec::with_capacity(target.len() + 16);
             for byte in target {
                 if ends(byte) {
-                    encoded.extend_from_slice(format!("%{byte:02X}").as_bytes());
+                    encoded.push(b'%');
+                    encoded.extend_from_slice(&base::hex::upper(*byte));
                 } else {
                     encoded.push(*byte);
                 }

@@ -162,7 +162,7 @@ mod tests {
     }
 
     fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+        base::hex::encode_lower(bytes)
     }
 
     #[test]

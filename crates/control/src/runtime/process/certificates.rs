@@ -475,7 +475,7 @@ fn lines(name: &str, shown: &CertificateDetails<'_>, status: &str, for_tokens: b
         }
     }
     let id = shown.id.as_ref().map(CertId::to_der);
-    let key: String = id.iter().flatten().map(|byte| format!("{byte:02x}")).collect();
+    let key = base::hex::encode_lower(id.as_deref().unwrap_or_default());
     let _ = writeln!(text, "OCSP Response Key: {key}");
     text
 }

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use base::base64;
 use base::moment::WallTime;
-use base64ct::{Base64, Encoding as _};
 use config::spec::RuntimeLevel;
 use engine::certificates::used;
 use engine::ocsp::{put, update, updated_responses};
@@ -28,7 +28,7 @@ pub(super) const TABLE: &[Command<Worker>] = &[
 ];
 
 fn hex(bytes: &[u8], upper: bool) -> String {
-    bytes.iter().map(|byte| if upper { format!("{byte:02X}") } else { format!("{byte:02x}") }).collect()
+    if upper { base::hex::encode_upper(bytes) } else { base::hex::encode_lower(bytes) }
 }
 
 /// Returns the certificates that have a response or automatic updates, by OCSP certificate id.
@@ -52,7 +52,7 @@ fn set(call: &mut Call<'_, Worker>) {
         call.refuse("'set ssl ocsp-response' expects response in base64 encoding.");
         return;
     }
-    let Ok(der) = Base64::decode_vec(&letters) else {
+    let Some(der) = base64::decoded_strictly(letters.as_bytes()) else {
         call.refuse("'set ssl ocsp-response' received invalid base64 encoded response.");
         return;
     };
@@ -106,7 +106,7 @@ fn show(call: &mut Call<'_, Worker>) {
     // A response that is being updated may be missing.
     let Some(answer) = certificate.ocsp() else { return };
     if first == "base64" {
-        call.answer.push(Base64::encode_string(&answer.der));
+        call.answer.push(base64::encoded(&answer.der));
     } else {
         call.answer.push(describe(&answer.der).unwrap_or_default());
     }

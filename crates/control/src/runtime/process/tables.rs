@@ -359,7 +359,7 @@ pub(crate) fn write_key(text: &mut String, spec: TableKeySpec, key: &[u8]) {
             }
             Ok(())
         }
-        TableKeySpec::Binary(_) => key.iter().try_for_each(|byte| write!(text, "{byte:02X}")),
+        TableKeySpec::Binary(_) => text.write_str(&base::hex::encode_upper(key)),
     };
 }
 

@@ -3,9 +3,9 @@
 
 use std::fmt::Write as _;
 
+use base::base64;
 use config::spec::RuntimeLevel;
 use engine::worker::Worker;
-use expression::base64;
 use policy::program::Program;
 use tls::ticket_keys::TicketKeys;
 

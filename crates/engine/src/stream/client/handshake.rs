@@ -47,8 +47,7 @@ const fn error(failure: Failure) -> ConnectionError {
 /// Reads the expected headers, and stores their contents in the session. Returns the bytes after them; `None`: the connection has
 /// to be closed, and the reason has been logged.
 pub async fn receive(session: &Session, stream: &mut Transport, header: ExpectedHeader) -> Option<Buffer> {
-    let timeouts = &session.proxy().timeouts;
-    let limit = timeouts.client_hs.or(timeouts.client).map(|limit| session.accepted + limit);
+    let limit = session.proxy().timeouts.client_handshake().map(|limit| session.accepted + limit);
     let most = session.generation().program.global.bufsize;
     let mut told = ProxyPreamble::default();
     let input = handshake::receive(stream, expected(header), most, limit, &mut told).await;
@@ -83,8 +82,7 @@ pub async fn secure(session: &Session, stream: &mut Transport, early: Buffer) ->
     }
     stream.begin_tls(early.data());
     drop(early);
-    let timeouts = &session.proxy().timeouts;
-    let limit = timeouts.client_hs.or(timeouts.client).map(|limit| session.accepted + limit);
+    let limit = session.proxy().timeouts.client_handshake().map(|limit| session.accepted + limit);
     let mut timer = rt::Timer::new();
     timer.arm(limit);
     // Early data is only accepted for HTTP requests, which can be marked as early.

@@ -5,7 +5,8 @@ use std::time::Duration;
 use base::moment::Moment;
 use config::spec::RetryOn;
 use conn::h1::HeadLimits;
-use policy::program::Features;
+use policy::program::{Features, Proxy};
+use wire::http::Head;
 
 use crate::stream_state::Outcome;
 
@@ -97,4 +98,33 @@ pub struct Terms {
     pub logs_errors: bool,
     /// Limits of a response's head.
     pub limits: HeadLimits,
+}
+
+impl Terms {
+    /// Returns the terms that depend on the client's side alone: of an exchange without a server, which has no timeout and is
+    /// never retried.
+    #[inline]
+    pub fn of_client(frontend: &Proxy, request: &Head, features: Features, limits: HeadLimits) -> Self {
+        Self {
+            client: frontend.timeouts.client,
+            server: None,
+            splice_response: false,
+            abort_on_close: false,
+            close_client: false,
+            close_server: false,
+            reused: false,
+            replayable: false,
+            independent_client: frontend.options.independent_streams,
+            independent_server: false,
+            has_body: request.framing.has_body(),
+            retry_on: RetryOn::NONE,
+            may_retry: false,
+            hedge_at: None,
+            backend: frontend.index,
+            ruled: false,
+            features,
+            logs_errors: false,
+            limits,
+        }
+    }
 }

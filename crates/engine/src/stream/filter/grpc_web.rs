@@ -2,8 +2,8 @@
 //! (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-WEB.md>): its trailers become the last frame of the body, and with
 //! `application/grpc-web-text` the body is Base64. Holds only the trailers and a group of Base64. Must never look into a message.
 
+use base::base64;
 use base::buffer::Buffer;
-use base64ct::{Base64, Encoding};
 use conn::flow::{FilterOutput, forward, make_output};
 use expression::sample::Direction;
 use wire::grpc_web::trailers_frame;
@@ -136,8 +136,12 @@ fn encode(input: &mut Buffer, output: &mut Buffer) {
         if output.room() < most.div_ceil(3) * 4 {
             return;
         }
-        let Ok(text) = Base64::encode(&input.data()[..most], &mut line) else { return };
-        if !output.push(text.as_bytes()) {
+        let mut length = 0;
+        base64::encode(&input.data()[..most], |character| {
+            line[length] = character;
+            length += 1;
+        });
+        if !output.push(&line[..length]) {
             return;
         }
         input.consume(most);
@@ -200,14 +204,12 @@ impl Group {
     /// Adds a character. Returns false if it is not valid at that position.
     fn push(&mut self, character: u8, out: &mut Vec<u8>) -> bool {
         let value = match character {
-            b'A'..=b'Z' => character - b'A',
-            b'a'..=b'z' => character - b'a' + 26,
-            b'0'..=b'9' => character - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            b'=' if self.characters >= 2 => 0,
             b'\r' | b'\n' => return true,
-            _ => return false,
+            b'=' if self.characters >= 2 => 0,
+            _ => match base64::value(character) {
+                Some(value) => value,
+                None => return false,
+            },
         };
         if character == b'=' {
             self.padding += 1;

@@ -132,8 +132,8 @@ async fn whole_handshake(context: &mut RequestContext<'_>) -> Result<(), Failure
     let Some(early) = context.session.tls().and_then(|tls| tls.early.clone()).filter(|early| early.is_pending()) else {
         return Ok(());
     };
-    let timeouts = &context.session.proxy().timeouts;
-    context.client.timer.arm(timeouts.client_hs.or(timeouts.client).map(|limit| rt::now() + limit));
+    let limit = context.session.proxy().timeouts.client_handshake();
+    context.client.timer.arm(limit.map(|limit| rt::now() + limit));
     let failure = |cause, status, page| Failure { outcome: Outcome::new(cause, Phase::Request), status, page };
     let result = std::future::poll_fn(|cx| {
         // A connection that carries one request is not read by anything else in this state.

@@ -2,6 +2,7 @@
 //! memory limit, it is cleared and rebuilt. Must never continue when the steps are exhausted.
 
 use super::Steps;
+use super::ends::MatchEnds;
 use super::program::{ALONE, Assertion, Inst, Program, ScanDirection, TooLarge};
 use super::starts::Starts;
 use crate::sample::Exhausted;
@@ -47,15 +48,6 @@ enum Before {
 }
 
 /// A state: the active instructions after the byte that led to it.
-/// Whether matches end at a byte.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-struct MatchEnds {
-    /// A match ended before the byte.
-    before: bool,
-    /// A match ends after the byte.
-    after: bool,
-}
-
 #[derive(Debug)]
 struct State {
     /// The active instructions that consume a byte or test an assertion, in order. The start of the patterns is always

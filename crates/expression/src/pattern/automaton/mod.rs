@@ -2,6 +2,7 @@
 //! computed lazily, and every step of the computation is counted. Must never take more steps than allowed.
 
 mod cache;
+mod ends;
 mod extent;
 mod program;
 mod required;

@@ -4,9 +4,9 @@
 use super::line::Line;
 use super::located;
 use crate::compile::Compiler;
+use base::base64;
 use config::span::Spanned;
 use config::spec::{BindTlsSpec, GlobalTlsSpec};
-use expression::base64;
 use std::sync::Arc;
 use tls::resumption::{CACHE_SIZE, Resumption, SessionStore, Tickets};
 use tls::ticket_keys::TicketKeys;
