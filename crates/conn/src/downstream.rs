@@ -69,6 +69,24 @@ macro_rules! on {
     };
 }
 
+/// Evaluates an expression with the source and sink of a client, whatever its protocol: one instance of generic code for each.
+macro_rules! with_client {
+    ($client:expr, $end:ident => $same:expr) => {
+        match $client {
+            $crate::downstream::Downstream::H1(server) => {
+                let $end = &mut server.transport;
+                $same
+            }
+            $crate::downstream::Downstream::H2(stream) => {
+                let $end = &mut **stream;
+                $same
+            }
+        }
+    };
+}
+
+pub(crate) use with_client;
+
 impl Downstream {
     /// Creates the client's end of a new connection of HTTP/1, or in TCP mode, of which nothing was read.
     pub fn new(transport: Transport) -> Self {

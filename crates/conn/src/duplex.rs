@@ -7,7 +7,7 @@ use base::moment::Moment;
 use wire::http::Framing;
 
 use crate::carrier::Carrier;
-use crate::downstream::Downstream;
+use crate::downstream::{Downstream, with_client};
 use crate::flow::{ByteSink, ByteSource, Flow, FlowError, FlowProgress, FlowStep};
 use crate::h2;
 use crate::transport::Transport;
@@ -148,21 +148,11 @@ impl Duplex {
         moved_up: &mut FlowProgress,
         moved_down: &mut FlowProgress,
     ) -> Result<DuplexStep, (Side, FlowError)> {
-        match (client, server) {
-            (Downstream::H1(client), Carrier::Own(server)) => {
-                self.poll(cx, &mut client.transport, server, moved_up, moved_down)
-            }
-            (Downstream::H1(client), Carrier::H2(server)) => {
-                self.poll(cx, &mut client.transport, &mut **server, moved_up, moved_down)
-            }
-            (Downstream::H2(client), Carrier::Own(server)) => {
-                self.poll(cx, &mut **client, server, moved_up, moved_down)
-            }
-            (Downstream::H2(client), Carrier::H2(server)) => {
-                self.poll(cx, &mut **client, &mut **server, moved_up, moved_down)
-            }
+        match server {
+            Carrier::Own(server) => with_client!(client, end => self.poll(cx, end, server, moved_up, moved_down)),
+            Carrier::H2(server) => with_client!(client, end => self.poll(cx, end, &mut **server, moved_up, moved_down)),
             // An application's answer cannot open a tunnel.
-            (_, Carrier::Fcgi(_) | Carrier::FcgiShare(_)) => Err((Side::Server, FlowError::Truncated)),
+            Carrier::Fcgi(_) | Carrier::FcgiShare(_) => Err((Side::Server, FlowError::Truncated)),
         }
     }
 

@@ -1,11 +1,14 @@
-//! The protocol of a client's connection: which one it speaks by `proto`, by ALPN and by its first bytes, and what it grants to clients
-//! with several streams. It is known before a request is parsed. Must never read or wait.
+//! The protocol of a client's connection: which one it speaks by `proto`, by ALPN and by its first bytes, what it grants to clients
+//! with several streams, and how these are counted. It is known before a request is parsed. Must never read or wait.
+
+use std::cell::Cell;
 
 use config::spec::Http2ErrorsSpec;
 use conn::glitches::GlitchLimits;
 use conn::h1::HeadLimits;
 use conn::h2;
 use conn::multiplexed::{self, Beginning, ClientCounts, ClientTerms};
+use live::counters::{FrontCounters, Http2Counters};
 use policy::program::{Global, Http2Limits, MuxProtocol};
 
 /// Protocol of a client's connection.
@@ -138,6 +141,76 @@ pub fn error_lines(counts: &ClientCounts, global: &Global) -> u32 {
             Http2ErrorsSpec::Connection => faults.fatal,
             Http2ErrorsSpec::Stream => faults.fatal + faults.malformed,
         },
+    }
+}
+
+/// Guard that counts an open HTTP/2 connection and its streams.
+pub struct Http2Connection<'a> {
+    counters: &'a Http2Counters,
+    streams: Cell<u64>,
+}
+
+impl<'a> Http2Connection<'a> {
+    /// Counts a connection that begins.
+    pub fn new(counters: &'a Http2Counters) -> Self {
+        counters.open_connections.increment();
+        counters.connections.increment();
+        Self { counters, streams: Cell::new(0) }
+    }
+
+    /// Adds the events of the connection. Glitches are counted where their consequences are handled.
+    pub fn count(&self, counts: &h2::Counts) {
+        let counters = self.counters;
+        let rows = [
+            (&counters.headers_received, counts.headers),
+            (&counters.data_received, counts.data),
+            (&counters.settings_received, counts.settings),
+            (&counters.resets_received, counts.resets),
+            (&counters.departures_received, counts.departures),
+            (&counters.connection_errors, counts.connection_errors),
+            (&counters.stream_errors, counts.stream_errors),
+            (&counters.resets_sent, counts.resets_sent),
+            (&counters.departures_sent, counts.departures_sent),
+            (&counters.open_streams, counts.streams),
+            (&counters.streams, counts.streams),
+            (&counters.stream_stalls, counts.stream_stalls),
+            (&counters.connection_stalls, counts.connection_stalls),
+        ];
+        rows.iter().filter(|(_, count)| *count > 0).for_each(|(sum, count)| sum.add(u64::from(*count)));
+        let open = self.streams.get() + u64::from(counts.streams);
+        let ended = u64::from(counts.ended).min(open);
+        counters.open_streams.subtract(ended);
+        self.streams.set(open - ended);
+    }
+}
+
+impl Drop for Http2Connection<'_> {
+    fn drop(&mut self) {
+        self.counters.open_connections.subtract(1);
+        self.counters.open_streams.subtract(self.streams.get());
+    }
+}
+
+/// A client's multiplexed connection, in the counters of its protocol.
+pub enum ClientConnection<'a> {
+    /// HTTP/2.
+    H2(Http2Connection<'a>),
+}
+
+impl<'a> ClientConnection<'a> {
+    /// Counts a connection that begins, and removes it from those of HTTP/1.
+    pub fn begin(counters: &'a FrontCounters, protocol: multiplexed::Protocol) -> Self {
+        counters.front.protocol.connections.subtract(1);
+        match protocol {
+            multiplexed::Protocol::H2 => Self::H2(Http2Connection::new(&counters.front_http2)),
+        }
+    }
+
+    /// Adds the events of the connection.
+    pub fn count(&self, counts: &ClientCounts) {
+        match (self, counts) {
+            (Self::H2(connection), ClientCounts::H2(counts)) => connection.count(counts),
+        }
     }
 }
 

@@ -22,8 +22,8 @@ pub enum FilterSpec {
     Bandwidth(BandwidthSpec),
     /// `filter trace`.
     Trace(TraceSpec),
-    /// `filter grpc-web`, Weir only.
-    GrpcWeb,
+    /// A filter that needs nothing else of the configuration.
+    Plain(PlainFilter),
     /// `filter cache`.
     Cache {
         name: String,
@@ -54,7 +54,7 @@ impl FilterSpec {
             Self::Bandwidth(limit) if limit.upload => "bwlim-in",
             Self::Bandwidth(_) => "bwlim-out",
             Self::Trace(_) => "trace",
-            Self::GrpcWeb => "grpc-web",
+            Self::Plain(own) => own.name(),
             Self::Cache { .. } => "cache",
             Self::FcgiApp => "fcgi-app",
             Self::Compression { upload: true, .. } => "comp-req",
@@ -62,6 +62,21 @@ impl FilterSpec {
             Self::Spoe(_) => "spoe",
             Self::Otel(own) => own.keyword,
             Self::Script(own) => &own.name.value,
+        }
+    }
+}
+
+/// A filter whose line refers to nothing else of the configuration: the engine gets what was parsed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlainFilter {
+    /// `filter grpc-web`, Weir only.
+    GrpcWeb,
+}
+
+impl PlainFilter {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::GrpcWeb => "grpc-web",
         }
     }
 }

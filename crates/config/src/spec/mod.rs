@@ -67,7 +67,7 @@ pub use connecting::{
 pub use defaults::DefaultsSpec;
 pub use error_file::{ErrorAnswerSpec, ErrorFileSpec};
 pub use fcgi::{FcgiAppSpec, FcgiRuleSpec};
-pub use filter::{BandwidthSpec, FilterSpec, FiltersSpec, ScriptFilterSpec, SharedLimitSpec, TraceSpec};
+pub use filter::{BandwidthSpec, FilterSpec, FiltersSpec, PlainFilter, ScriptFilterSpec, SharedLimitSpec, TraceSpec};
 pub use global::{
     GlitchTuneSpec, GlobalSpec, Http2ErrorsSpec, Http2TuneSpec, PurgeSpec, SetVariableSpec, StreamsLoadSpec, TuneSpec,
     VariablesTuneSpec,

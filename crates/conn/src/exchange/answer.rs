@@ -12,7 +12,7 @@ use wire::http::{Fields, Framing, Head, Method, Version};
 use super::whole;
 use crate::answer_head_kind::{AnswerHeadKind, Fault};
 use crate::buffered_body::BufferedBody;
-use crate::downstream::{Downstream, HeadFormat};
+use crate::downstream::{Downstream, HeadFormat, with_client};
 use crate::flow::{BodyFilter, Discard, Flow, FlowError, FlowProgress, FlowStep, Trailers};
 use crate::h1::server::{fits, grow, make_room};
 use crate::service::Payload;
@@ -442,16 +442,12 @@ impl Answer {
         client: &mut Downstream,
         moved: &mut FlowProgress,
     ) -> Result<bool, FlowError> {
-        let stream = match client {
-            Downstream::H1(server) => return whole::send_answer(cx, &mut self.flow, &mut server.transport, moved),
-            Downstream::H2(stream) => stream,
-        };
-        if let Upstream::H2(request) = upstream
+        if let (Downstream::H2(stream), Upstream::H2(request)) = (&mut *client, upstream)
             && whole::pass_answer(&mut self.flow, request, stream, moved)
         {
             return Ok(true);
         }
-        whole::send_answer(cx, &mut self.flow, &mut **stream, moved)
+        with_client!(client, end => whole::send_answer(cx, &mut self.flow, end, moved))
     }
 
     fn poll_flow(
@@ -462,32 +458,13 @@ impl Answer {
         moved: &mut FlowProgress,
     ) -> Result<FlowStep, FlowError> {
         let flow = &mut self.flow;
-        match (upstream, client) {
-            (Upstream::H1(transport), Downstream::H1(server)) => {
-                flow.poll(cx, &mut **transport, &mut server.transport, moved)
-            }
-            (Upstream::Service(service), Downstream::H1(server)) => {
-                flow.poll(cx, &mut Payload(&mut **service), &mut server.transport, moved)
-            }
-            (Upstream::H1(transport), Downstream::H2(stream)) => flow.poll(cx, &mut **transport, &mut **stream, moved),
-            (Upstream::H2(request), Downstream::H1(server)) => {
-                flow.poll(cx, &mut **request, &mut server.transport, moved)
-            }
-            (Upstream::H2(request), Downstream::H2(stream)) => flow.poll(cx, &mut **request, &mut **stream, moved),
-            (Upstream::Fcgi(connection), Downstream::H1(server)) => {
-                flow.poll(cx, &mut **connection, &mut server.transport, moved)
-            }
-            (Upstream::Fcgi(connection), Downstream::H2(stream)) => {
-                flow.poll(cx, &mut **connection, &mut **stream, moved)
-            }
-            (Upstream::FcgiShare(request), Downstream::H1(server)) => {
-                flow.poll(cx, &mut **request, &mut server.transport, moved)
-            }
-            (Upstream::FcgiShare(request), Downstream::H2(stream)) => {
-                flow.poll(cx, &mut **request, &mut **stream, moved)
-            }
-            (Upstream::Service(service), Downstream::H2(stream)) => {
-                flow.poll(cx, &mut Payload(&mut **service), &mut **stream, moved)
+        match upstream {
+            Upstream::H1(transport) => with_client!(client, end => flow.poll(cx, &mut **transport, end, moved)),
+            Upstream::H2(request) => with_client!(client, end => flow.poll(cx, &mut **request, end, moved)),
+            Upstream::Fcgi(connection) => with_client!(client, end => flow.poll(cx, &mut **connection, end, moved)),
+            Upstream::FcgiShare(request) => with_client!(client, end => flow.poll(cx, &mut **request, end, moved)),
+            Upstream::Service(service) => {
+                with_client!(client, end => flow.poll(cx, &mut Payload(&mut **service), end, moved))
             }
         }
     }
@@ -502,10 +479,7 @@ impl Answer {
         client: &mut Downstream,
         moved: &mut FlowProgress,
     ) -> Poll<io::Result<()>> {
-        match client {
-            Downstream::H1(server) => self.flow.poll_flush(cx, &mut server.transport, moved),
-            Downstream::H2(stream) => self.flow.poll_flush(cx, &mut **stream, moved),
-        }
+        with_client!(client, end => self.flow.poll_flush(cx, end, moved))
     }
 
     /// The number of bytes of queued heads.

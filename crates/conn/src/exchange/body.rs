@@ -7,7 +7,7 @@ use base::moment::Moment;
 use wire::http::Framing;
 
 use super::whole;
-use crate::downstream::Downstream;
+use crate::downstream::{Downstream, with_client};
 use crate::flow::{BodyFilter, Flow, FlowError, FlowProgress, FlowStep, Trailers};
 use crate::h1::{BodyEnd, UnreadBody};
 use crate::service::Intake;
@@ -97,32 +97,13 @@ impl RequestBody {
         moved: &mut FlowProgress,
     ) -> Result<FlowStep, FlowError> {
         let flow = &mut self.flow;
-        match (client, upstream) {
-            (Downstream::H1(server), Upstream::H1(transport)) => {
-                flow.poll(cx, &mut server.transport, &mut **transport, moved)
-            }
-            (Downstream::H1(server), Upstream::Service(service)) => {
-                flow.poll(cx, &mut server.transport, &mut Intake(&mut **service), moved)
-            }
-            (Downstream::H2(stream), Upstream::H1(transport)) => flow.poll(cx, &mut **stream, &mut **transport, moved),
-            (Downstream::H1(server), Upstream::H2(request)) => {
-                flow.poll(cx, &mut server.transport, &mut **request, moved)
-            }
-            (Downstream::H2(stream), Upstream::H2(request)) => flow.poll(cx, &mut **stream, &mut **request, moved),
-            (Downstream::H1(server), Upstream::Fcgi(connection)) => {
-                flow.poll(cx, &mut server.transport, &mut **connection, moved)
-            }
-            (Downstream::H2(stream), Upstream::Fcgi(connection)) => {
-                flow.poll(cx, &mut **stream, &mut **connection, moved)
-            }
-            (Downstream::H1(server), Upstream::FcgiShare(request)) => {
-                flow.poll(cx, &mut server.transport, &mut **request, moved)
-            }
-            (Downstream::H2(stream), Upstream::FcgiShare(request)) => {
-                flow.poll(cx, &mut **stream, &mut **request, moved)
-            }
-            (Downstream::H2(stream), Upstream::Service(service)) => {
-                flow.poll(cx, &mut **stream, &mut Intake(&mut **service), moved)
+        match upstream {
+            Upstream::H1(transport) => with_client!(client, end => flow.poll(cx, end, &mut **transport, moved)),
+            Upstream::H2(request) => with_client!(client, end => flow.poll(cx, end, &mut **request, moved)),
+            Upstream::Fcgi(connection) => with_client!(client, end => flow.poll(cx, end, &mut **connection, moved)),
+            Upstream::FcgiShare(request) => with_client!(client, end => flow.poll(cx, end, &mut **request, moved)),
+            Upstream::Service(service) => {
+                with_client!(client, end => flow.poll(cx, end, &mut Intake(&mut **service), moved))
             }
         }
     }
@@ -137,10 +118,7 @@ impl RequestBody {
         client: &mut Downstream,
         moved: &mut FlowProgress,
     ) -> Result<FlowStep, FlowError> {
-        let step = match &mut *client {
-            Downstream::H1(server) => self.flow.poll_drain(cx, &mut server.transport, moved)?,
-            Downstream::H2(stream) => self.flow.poll_drain(cx, &mut **stream, moved)?,
-        };
+        let step = with_client!(&mut *client, end => self.flow.poll_drain(cx, end, moved)?);
         self.finish(client, step);
         Ok(step)
     }

@@ -1,12 +1,8 @@
 //! Counters for the statistics: events of connections, requests and servers, counted when they happen or when the stream ends.
 //! Must never decide anything, and never wait.
 
-use std::cell::Cell;
-
-use conn::h2::Counts;
-use conn::multiplexed::{ClientCounts, Protocol};
 use live::Counts as Loads;
-use live::counters::{Http2Counters, ObjectCounters, ProxyCounters, WorkerCounters};
+use live::counters::{ObjectCounters, ProxyCounters, WorkerCounters};
 use live::trace::events;
 use policy::program::{Proxy, Server};
 
@@ -472,76 +468,6 @@ fn answer(parties: &Parties<'_>, state: &StreamState) {
 #[cold]
 pub fn server_glitches(session: &Session, backend: usize, glitches: u32) {
     session.worker.counters().proxies[backend].serving().http2.glitches.add(u64::from(glitches));
-}
-
-/// Guard that counts an open HTTP/2 connection and its streams.
-pub struct Http2Connection<'a> {
-    counters: &'a Http2Counters,
-    streams: Cell<u64>,
-}
-
-impl<'a> Http2Connection<'a> {
-    /// Counts a connection that begins.
-    pub fn new(counters: &'a Http2Counters) -> Self {
-        counters.open_connections.increment();
-        counters.connections.increment();
-        Self { counters, streams: Cell::new(0) }
-    }
-
-    /// Adds the events of the connection. Glitches are counted where their consequences are handled.
-    pub fn count(&self, counts: &Counts) {
-        let counters = self.counters;
-        let rows = [
-            (&counters.headers_received, counts.headers),
-            (&counters.data_received, counts.data),
-            (&counters.settings_received, counts.settings),
-            (&counters.resets_received, counts.resets),
-            (&counters.departures_received, counts.departures),
-            (&counters.connection_errors, counts.connection_errors),
-            (&counters.stream_errors, counts.stream_errors),
-            (&counters.resets_sent, counts.resets_sent),
-            (&counters.departures_sent, counts.departures_sent),
-            (&counters.open_streams, counts.streams),
-            (&counters.streams, counts.streams),
-            (&counters.stream_stalls, counts.stream_stalls),
-            (&counters.connection_stalls, counts.connection_stalls),
-        ];
-        rows.iter().filter(|(_, count)| *count > 0).for_each(|(sum, count)| sum.add(u64::from(*count)));
-        let open = self.streams.get() + u64::from(counts.streams);
-        let ended = u64::from(counts.ended).min(open);
-        counters.open_streams.subtract(ended);
-        self.streams.set(open - ended);
-    }
-}
-
-impl Drop for Http2Connection<'_> {
-    fn drop(&mut self) {
-        self.counters.open_connections.subtract(1);
-        self.counters.open_streams.subtract(self.streams.get());
-    }
-}
-
-/// A client's multiplexed connection, in the counters of its protocol.
-pub enum ClientConnection<'a> {
-    /// HTTP/2.
-    H2(Http2Connection<'a>),
-}
-
-impl<'a> ClientConnection<'a> {
-    /// Counts a connection that begins, and removes it from those of HTTP/1.
-    pub fn begin(session: &'a Session, protocol: Protocol) -> Self {
-        session.counters().front.protocol.connections.subtract(1);
-        match protocol {
-            Protocol::H2 => Self::H2(Http2Connection::new(&session.counters().front_http2)),
-        }
-    }
-
-    /// Adds the events of the connection.
-    pub fn count(&self, counts: &ClientCounts) {
-        match (self, counts) {
-            (Self::H2(connection), ClientCounts::H2(counts)) => connection.count(counts),
-        }
-    }
 }
 
 /// Counts a failed stream by its cause. `in_frontend`: it was in no other proxy.

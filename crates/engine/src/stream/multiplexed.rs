@@ -11,13 +11,12 @@ use live::{StreamShare, StreamShares};
 use policy::program::StreamLimits;
 use rt::LocalRc;
 
-use crate::protocol::{self, Grant, REVERSED};
+use crate::protocol::{self, ClientConnection, Grant, REVERSED};
 use crate::session::Session;
 use crate::session::task::StreamTask;
 use crate::stream::client::Client;
 use crate::stream::client_limit::{self, Member, Place, PlaceResult, QueuedStream, Scope};
 use crate::stream::head_limits::head_limits;
-use crate::stream::metrics::ClientConnection;
 use crate::stream::{closing, conclude, private_connections, request, tracking};
 use crate::worker::SharedStreamState;
 
@@ -73,7 +72,7 @@ pub async fn serve_reversed(session: &LocalRc<StreamTask>, client: &mut Client) 
 
 /// Serves the streams of a connection until it ends.
 async fn carry(session: &LocalRc<StreamTask>, mut connection: Connection<'_>, timer: &mut rt::Timer) -> End {
-    let open = ClientConnection::begin(session, connection.protocol());
+    let open = ClientConnection::begin(session.counters(), connection.protocol());
     let mut waiting = Waiting::default();
     // As in HTTP/1, handshakes and idle time of the client are part of the first request's time.
     let mut idle_since = (session.accepted, session.accept_date());

@@ -15,10 +15,10 @@ use live::trace::events;
 use policy::program::{Backend, FcgiApp, Global, MuxProtocol, Server};
 
 use crate::check::trace;
-use crate::protocol::http2_terms;
+use crate::protocol::{Http2Connection, http2_terms};
 use crate::session::Session;
 use crate::stream::head_limits::head_limits;
-use crate::stream::metrics::{self, Handshake, Http2Connection};
+use crate::stream::metrics::{self, Handshake};
 use crate::worker::Worker;
 
 /// Returns the protocol of all connections to a server if it is not HTTP/1. `None`: HTTP/1, or negotiated during the TLS

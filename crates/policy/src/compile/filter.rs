@@ -27,7 +27,7 @@ fn filter_of(written: &FilterSpec, proxy: &str, direction: CompressionDirection)
             period: Duration::from_millis(limit.period.into()),
             min_size: limit.min_size.into(),
         }),
-        FilterSpec::GrpcWeb => Filter::GrpcWeb,
+        FilterSpec::Plain(own) => Filter::Plain(own.clone()),
         // The caller resolves the names of the caches.
         FilterSpec::Cache { explicit, .. } => Filter::Cache(CacheFilter { cache: usize::MAX, first: !explicit }),
         FilterSpec::FcgiApp => Filter::FcgiApp,

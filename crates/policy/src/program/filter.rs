@@ -1,7 +1,7 @@
 //! The filters of a proxy (configuration manual, section 9). Must never hold state of a stream.
 
 use super::OtelFilter;
-use config::spec::CompressionAlgorithm;
+use config::spec::{CompressionAlgorithm, PlainFilter};
 use expression::Expression;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,8 +30,8 @@ pub enum Filter {
     SharedBandwidth(Arc<SharedBandwidth>),
     /// `filter trace`.
     Trace(Arc<Trace>),
-    /// `filter grpc-web`.
-    GrpcWeb,
+    /// A filter that needs nothing else of the configuration.
+    Plain(PlainFilter),
     /// `filter cache`.
     Cache(CacheFilter),
     /// `filter fcgi-app`: only a position in the order.

@@ -19,7 +19,7 @@ use super::table::{Keyword, Status};
 use crate::diagnostic::Diagnostic;
 use crate::document::Line;
 use crate::span::Spanned;
-use crate::spec::{CacheSpec, FilterSpec, ScriptFilterSpec};
+use crate::spec::{CacheSpec, FilterSpec, PlainFilter, ScriptFilterSpec};
 use crate::suggest;
 
 pub(crate) type FilterKeyword = Keyword<ProxyParse>;
@@ -118,7 +118,7 @@ pub(crate) fn imply(draft: &mut ProxyDraft) {
 
 fn grpc_web(context: &mut ProxyContext<'_>, line: &Line) {
     if !context.report.too_many(line, 2, "filter grpc-web") {
-        context.draft.spec.filters.list.push(FilterSpec::GrpcWeb);
+        context.draft.spec.filters.list.push(FilterSpec::Plain(PlainFilter::GrpcWeb));
     }
 }
 

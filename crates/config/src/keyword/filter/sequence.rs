@@ -6,7 +6,7 @@ use crate::document::Line;
 use crate::keyword::proxy::{ProxyContext, ProxyDraft};
 use crate::keyword::report::Report;
 use crate::span::Spanned;
-use crate::spec::{FilterSpec, Mode};
+use crate::spec::{FilterSpec, Mode, PlainFilter};
 
 pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     let missing = match (line.text(1), line.words.get(2)) {
@@ -34,7 +34,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
 pub(crate) fn verify(drafts: &[ProxyDraft], report: &mut Report<'_>) {
     for draft in drafts {
         let filters = &draft.spec.filters;
-        if draft.spec.mode != Mode::Http && filters.list.contains(&FilterSpec::GrpcWeb) {
+        if draft.spec.mode != Mode::Http && filters.list.contains(&FilterSpec::Plain(PlainFilter::GrpcWeb)) {
             let message = format!("{}: 'filter grpc-web' requires 'mode http'.", draft.spec.name.value);
             report.push(Diagnostic::alert(draft.spec.name.span, message).with_form(Form::Bare));
         }

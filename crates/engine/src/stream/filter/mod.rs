@@ -1,4 +1,5 @@
-//! Calls of filters on the way of a stream, and the built-in filters. Must never know the work of a filter.
+//! Calls of filters on the way of a stream, and the table by which the filters of a proxy are made. Must never know the work of a
+//! filter.
 
 mod bandwidth;
 mod cache;
@@ -8,21 +9,22 @@ mod compression;
 mod grpc_web;
 mod mirror;
 mod replace_body;
-mod set;
 mod shared;
 mod trace;
 
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use config::spec::PlainFilter;
 use conn::duplex::Duplex;
 use conn::flow::Filtered;
 use expression::sample::Direction;
-use policy::program::Proxy;
+use policy::program::{self, Proxy};
 use wire::http::Head;
 
-use crate::filter::set::AttachedFilter;
+use crate::filter::set::{AttachedFilter, FilterEntry};
 pub use crate::filter::{Event, HeadRefused, RulePosition};
-use crate::filter::{FilterContext, Filters, ProxyPair};
+use crate::filter::{Filter, FilterContext, Filters, ProxyPair, Set};
 use crate::session::Session;
 use crate::worker::{SharedStreamState, Worker};
 pub use bandwidth::limit;
@@ -46,6 +48,71 @@ pub fn begin(session: &Session, state: &SharedStreamState) {
         set.tell_of(Direction::Request, Event::Opened(Direction::Request), |_| true);
     }
     state.borrow_mut().filters = Some(filters);
+}
+
+/// Position of a filter that acts elsewhere: of a FastCGI application; of SPOE, which is run by rules; and of a cache that a
+/// rule implies.
+struct PlaceholderFilter;
+
+impl Filter for PlaceholderFilter {
+    fn wants(&self, _: Direction) -> bool {
+        false
+    }
+}
+
+/// Makes the filter of a plan; `None`: it is that of a script, which does not apply to the stream.
+fn filter_of(
+    plan: &program::Filter,
+    session: &Session,
+    state: &SharedStreamState,
+    position: RulePosition,
+    of_backend: bool,
+) -> Option<AttachedFilter> {
+    let filter: Box<dyn Filter> = match plan {
+        program::Filter::Bandwidth(limit) => Box::new(bandwidth::BandwidthFilter::new(*limit)),
+        program::Filter::SharedBandwidth(limit) => Box::new(shared::SharedBandwidthFilter::new(Arc::clone(limit))),
+        // It is attached when it stores.
+        program::Filter::Cache(plan) if plan.first => Box::new(PlaceholderFilter),
+        program::Filter::Cache(plan) => Box::new(cache::CacheFilter::new(*plan)),
+        program::Filter::Compression(plan) => {
+            let limits = session.generation().program.global.compression;
+            Box::new(compression::CompressionFilter::new(*plan, &session.worker, session.frontend, limits))
+        }
+        program::Filter::FcgiApp | program::Filter::Spoe | program::Filter::Otel => Box::new(PlaceholderFilter),
+        program::Filter::Script(plan) => {
+            let services = &session.worker.process.services;
+            return services.start_filter(plan.number, session, state, position).map(AttachedFilter::Script);
+        }
+        program::Filter::Plain(plan) => plain(plan),
+        program::Filter::Trace(trace) => Box::new(trace::TraceFilter::new(trace, of_backend)),
+    };
+    Some(AttachedFilter::BuiltIn(filter))
+}
+
+/// Makes a filter that needs nothing else of the configuration.
+fn plain(plan: &PlainFilter) -> Box<dyn Filter> {
+    match plan {
+        PlainFilter::GrpcWeb => Box::new(grpc_web::GrpcWebFilter::default()),
+    }
+}
+
+impl Set {
+    /// Attaches the filters of a proxy.
+    fn attach(&mut self, session: &Session, state: &SharedStreamState, proxy: &Proxy, of_backend: bool) {
+        let first = self.attached.len();
+        for (index, plan) in proxy.filters.list.iter().enumerate() {
+            let position = RulePosition { proxy: proxy.index, index };
+            let filter = filter_of(plan, session, state, position, of_backend);
+            let filter = filter.unwrap_or_else(|| AttachedFilter::BuiltIn(Box::new(PlaceholderFilter)));
+            self.scripted |= filter.is_script();
+            self.attached.push(FilterEntry { position, of_backend, filter });
+            let context = self.context;
+            self.attached.last_mut().into_iter().for_each(|own| own.filter.note(&context, Event::Attached));
+        }
+        let last = self.request.len() - self.last;
+        self.request.splice(last..last, proxy.filters.request.iter().map(|index| first + index));
+        self.response.extend(proxy.filters.response.iter().map(|index| first + index));
+    }
 }
 
 /// Creates an empty set for a stream, reusing memory of the worker.
