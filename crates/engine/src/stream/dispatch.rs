@@ -71,12 +71,11 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
         true => persistence::bind_request(session, client, &state, route.proxy, route.backend),
         false => None,
     };
-    if refused.is_some() || state.borrow().rules.exhausted.get() {
-        let refused = refused.unwrap_or(EXHAUSTED.into());
+    let exhausted = || state.borrow().rules.exhausted.get().then(|| EXHAUSTED.into());
+    if let Some(refused) = refused.or_else(exhausted) {
         return rt::boxed(reply_refused(session, client, state, refused, up)).await;
     }
-    let mut turn = RetryState { held: None, fresh: false, exclude: None };
-    let mut place = None;
+    let (mut turn, mut place) = (RetryState { held: None, fresh: false, exclude: None }, None);
     loop {
         let mut request = plan.request(session, client, &state, &mut up, bound, &mut turn);
         if let Err(begun) = request.begin(turn.held.take(), &mut place) {
@@ -109,10 +108,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
             }
             End::Replay => turn = RetryState { held: Some(target.abort().slot), fresh: true, exclude: None },
             End::Retry { bad_answer } => {
-                let Target { slot, link } = target.abort();
-                drop(link);
-                filter::restart(&state);
-                turn = again(session, route.proxy, &state, slot, bound, bad_answer);
+                turn = again(session, route.proxy, &state, target.abort(), bound, bad_answer);
             }
             End::Silent | End::Overdue | End::Overtaken => {
                 drop(target.abort());
@@ -437,10 +433,13 @@ fn again(
     session: &Session,
     proxy: &Proxy,
     state: &SharedStreamState,
-    slot: Slot,
+    target: Target,
     bound: Option<SelectedServer>,
     bad_answer: bool,
 ) -> RetryState {
+    let Target { slot, link } = target;
+    drop(link);
+    filter::restart(state);
     let kept = |slot| RetryState { held: Some(slot), fresh: true, exclude: None };
     let Some(backend) = &proxy.backend else { return kept(slot) };
     let count = |step| metrics::step(&session.worker, proxy, backend.servers.get(slot.server()), step);
