@@ -11,8 +11,8 @@ use conn::progress::TimeoutProgress;
 use policy::program::Proxy;
 use wire::http::{Framing, Version};
 
-use crate::session::Session;
 use crate::stream::client::Client;
+use crate::stream::context::RequestContext;
 use crate::stream::reply::send_interim;
 use crate::stream::tracking;
 use crate::stream_state::failure::Failure;
@@ -42,21 +42,16 @@ impl Limits {
 ///
 /// # Errors
 /// The body is incomplete or malformed.
-pub async fn wait(
-    session: &Session,
-    client: &mut Client,
-    state: &SharedStreamState,
-    proxy: &Proxy,
-) -> Result<(), Failure> {
-    let deadline = deadline(session, client, state, proxy);
-    wait_until(session, client, state, deadline, 0, None).await
+pub async fn wait(context: &mut RequestContext<'_>, proxy: &Proxy) -> Result<(), Failure> {
+    let deadline = deadline(context, proxy);
+    wait_until(context, deadline, 0, None).await
 }
 
 /// Returns the deadline for the body of a request by `timeout http-request` of `proxy`.
-pub fn deadline(session: &Session, client: &Client, state: &SharedStreamState, proxy: &Proxy) -> Option<Moment> {
-    let known = state.borrow();
-    let begin = known.timings.first_byte.filter(|_| client.served > 0).unwrap_or(known.timings.start);
-    proxy.timeouts.http_request.or(session.proxy().timeouts.client).map(|limit| begin + limit)
+pub fn deadline(context: &RequestContext<'_>, proxy: &Proxy) -> Option<Moment> {
+    let known = context.state.borrow();
+    let begin = known.timings.first_byte.filter(|_| context.client.served > 0).unwrap_or(known.timings.start);
+    proxy.timeouts.http_request.or(context.session.proxy().timeouts.client).map(|limit| begin + limit)
 }
 
 /// Waits for the body until `deadline`. If `least` is not 0, the wait ends after that number of bytes. A body that fits
@@ -65,36 +60,35 @@ pub fn deadline(session: &Session, client: &Client, state: &SharedStreamState, p
 /// # Errors
 /// The body is incomplete or malformed.
 pub async fn wait_until(
-    session: &Session,
-    client: &mut Client,
-    state: &SharedStreamState,
+    context: &mut RequestContext<'_>,
     deadline: Option<Moment>,
     least: u64,
     mut large: Option<usize>,
 ) -> Result<(), Failure> {
-    let framing = state.borrow().request.framing;
-    let framing = client.conn.behind().framing_of(framing);
-    if framing == Framing::UntilClose && client.conn.is_connection() {
+    let framing = context.state.borrow().request.framing;
+    let framing = context.client.conn.behind().framing_of(framing);
+    if framing == Framing::UntilClose && context.client.conn.is_connection() {
         return Ok(());
     }
     let mut coming = ExpectedBody::new(framing, least);
     // Bytes received with the head are validated when the flow of the body starts: a malformed coding there is answered
     // as a bad request.
-    if coming.take(client.conn.received()).is_err() || coming.is_over() {
+    if coming.take(context.client.conn.received()).is_err() || coming.is_over() {
         return Ok(());
     }
-    client.conn.begin_buffering();
-    if !invite(session, client, state).await {
+    context.client.conn.begin_buffering();
+    if !invite(context).await {
         return Err(Failure { outcome: Outcome::new(Cause::Client, Phase::Request), status: 400, page: false });
     }
-    let own = state.borrow().rules.orders.get().timeouts.client;
-    let limits = Limits { deadline, silence: own.or(session.proxy().timeouts.client) };
-    client.timer.arm(limits.next());
-    let result = std::future::poll_fn(|cx| poll(cx, client, state, &mut coming, &limits, &mut large)).await;
+    let own = context.state.borrow().rules.orders.get().timeouts.client;
+    let limits = Limits { deadline, silence: own.or(context.session.proxy().timeouts.client) };
+    context.client.timer.arm(limits.next());
+    let result =
+        std::future::poll_fn(|cx| poll(cx, context.client, &context.state, &mut coming, &limits, &mut large)).await;
     if matches!(result, Err(Failure { outcome: Outcome { cause: Cause::Invalid, .. }, .. })) {
-        tracking::wrong_body(session, &client.conn, state);
+        tracking::wrong_body(context.session, &context.client.conn, &context.state);
     }
-    let mut state = state.borrow_mut();
+    let mut state = context.state.borrow_mut();
     match result {
         Ok(()) | Err(Failure { outcome: Outcome { cause: Cause::Client, .. }, .. }) => {
             state.timings.request = Some(rt::now());
@@ -193,13 +187,13 @@ impl Intake {
 
 /// Sends 100 (Continue) to a client that expects it: a proxy that buffers the body cannot leave that to the server.
 /// False: the client has disconnected.
-async fn invite(session: &Session, client: &mut Client, state: &SharedStreamState) -> bool {
+async fn invite(context: &mut RequestContext<'_>) -> bool {
     {
-        let request = &mut state.borrow_mut().request;
-        if !request.expect_continue || request.version() != Version::Http11 || client.conn.has_received() {
+        let request = &mut context.state.borrow_mut().request;
+        if !request.expect_continue || request.version() != Version::Http11 || context.client.conn.has_received() {
             return true;
         }
         request.remove_all(b"expect");
     }
-    send_interim(session, client, prepared_answer::CONTINUE).await
+    send_interim(context.session, context.client, prepared_answer::CONTINUE).await
 }

@@ -14,9 +14,8 @@ use expression::record::Origin;
 use policy::services::ServiceRow;
 use rt::net::Hangup;
 
-use crate::session::Session;
-use crate::stream::client::Client;
 use crate::stream::conclude;
+use crate::stream::context::RequestContext;
 use crate::stream_state::{Cause, Outcome, Phase, ServiceName};
 use crate::worker::SharedStreamState;
 
@@ -49,19 +48,19 @@ struct ServiceTransfer<'a> {
 }
 
 /// Serves the session with that service to its end, and returns the outcome.
-pub async fn serve(session: &Session, client: &mut Client, state: &SharedStreamState, row: &ServiceRow) -> Outcome {
-    let service = session.worker.process.services.start_of_bytes(row.number, session, state);
-    let (Some(service), Some((stream, early))) = (service, client.conn.bytes()) else {
+pub async fn serve(context: &mut RequestContext<'_>, row: &ServiceRow) -> Outcome {
+    let service = context.session.worker.process.services.start_of_bytes(row.number, context.session, &context.state);
+    let (Some(service), Some((stream, early))) = (service, context.client.conn.bytes()) else {
         return Outcome::new(Cause::Internal, Phase::Request);
     };
     {
-        let state = &mut *state.borrow_mut();
+        let state = &mut *context.state.borrow_mut();
         state.route.service = Some(ServiceName::Shared(row.shown.clone()));
         (state.timings.queued, state.timings.connected) = (Some(rt::now()), Some(rt::now()));
     }
-    conclude::log_step(session, state, Origin::Connect);
+    conclude::log_step(context.session, &context.state, Origin::Connect);
     let mut between = ServiceTransfer {
-        state,
+        state: &context.state,
         service,
         input: early.data().to_vec(),
         output: Vec::new(),
@@ -69,13 +68,13 @@ pub async fn serve(session: &Session, client: &mut Client, state: &SharedStreamS
         ended: false,
         outcome: Outcome::default(),
         over: false,
-        limit: session.proxy().timeouts.client,
+        limit: context.session.proxy().timeouts.client,
         moved: rt::now(),
     };
     between.state.borrow_mut().accounting.bytes.bytes_in += early.len() as u64;
     *early = Buffer::empty();
     let mut buffer = rt::buffer();
-    let timer = &mut client.timer;
+    let timer = &mut context.client.timer;
     poll_fn(|cx| between.poll(cx, stream, &mut buffer, timer)).await
 }
 

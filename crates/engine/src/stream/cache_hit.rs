@@ -13,6 +13,7 @@ use wire::http::Method;
 use crate::session::Session;
 use crate::stream::answer::ending;
 use crate::stream::client::Client;
+use crate::stream::context::RequestContext;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::exchange::{ServiceProgress, expose, finish_rules};
 use crate::stream::reply::keeps_client;
@@ -34,17 +35,15 @@ const PIECES: usize = 8;
 /// # Errors
 /// The response has to continue as an exchange, from this state.
 pub(super) async fn answer(
-    session: &Session,
-    client: &mut Client,
-    state: &SharedStreamState,
+    context: &mut RequestContext<'_>,
     stored: &mut StoredResponse,
     body: &UnreadBody,
 ) -> Result<(), ServiceProgress> {
-    if !is_prompt(session, client, &state.borrow(), stored, body) {
+    if !is_prompt(context.session, context.client, &context.state.borrow(), stored, body) {
         return Err(ServiceProgress::Nothing);
     }
-    let (head, left) = begin(session, client, state, stored)?;
-    write(client, state, stored, head, left).await
+    let (head, left) = begin(context, stored)?;
+    write(context.client, &context.state, stored, head, left).await
 }
 
 /// Whether the response can be sent with one write: the request has no body, nothing processes the response's body, and no rule
@@ -68,29 +67,24 @@ fn is_prompt(
 }
 
 /// Encodes the head of the response. Returns it and the length of the body that follows.
-fn begin(
-    session: &Session,
-    client: &Client,
-    state: &SharedStreamState,
-    stored: &mut StoredResponse,
-) -> Result<(Buffer, u64), ServiceProgress> {
-    let state = &mut *state.borrow_mut();
+fn begin(context: &RequestContext<'_>, stored: &mut StoredResponse) -> Result<(Buffer, u64), ServiceProgress> {
+    let state = &mut *context.state.borrow_mut();
     stored.head(&state.request, &mut state.response);
     let status = state.response.status();
-    stages::answer_received(session, state, status);
-    pass_rules(session, state)?;
+    stages::answer_received(context.session, state, status);
+    pass_rules(context.session, state)?;
     state.answer.status = i32::from(state.response.status());
-    tracing::answered(session, state);
+    tracing::answered(context.session, state);
     let onward = ForwardTerms {
         for_head_alone: false,
         tunnel: false,
         uncoded: true,
         served_here: true,
         ends_apart: false,
-        keep_client: keeps_client(session, &state.request),
-        spelling: session.proxy().http.client_spelling.as_deref(),
+        keep_client: keeps_client(context.session, &state.request),
+        spelling: context.session.proxy().http.client_spelling.as_deref(),
     };
-    let format = client.conn.head_format();
+    let format = context.client.conn.head_format();
     let plan = Answer::plan(format, &state.request, &state.response, &onward);
     let Some(left) = plan.unchanged().filter(|_| plan.keep_client) else { return Err(ServiceProgress::Ruled) };
     let mut head = rt::buffer();

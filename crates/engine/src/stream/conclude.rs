@@ -6,6 +6,8 @@ use policy::program::LogMoment;
 
 use crate::service::log::{LineSettings, Verdict};
 use crate::session::Session;
+use crate::stream::client::Client;
+use crate::stream::context::RequestContext;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::record::{is_normal, with_record};
 use crate::stream::{otel, stages};
@@ -29,6 +31,15 @@ pub fn conclude(session: &Session, state: SharedStreamState) {
         log(session, &known, Origin::Close);
     }
     session.end(state);
+}
+
+impl<'s> RequestContext<'s> {
+    /// Concludes the stream, see [`conclude`]. Returns the client's side, which continues or ends.
+    #[inline]
+    pub fn conclude(self) -> &'s mut Client {
+        conclude(self.session, self.state);
+        self.client
+    }
 }
 
 /// Logs a request on a multiplexed connection that did not become a stream (`tune.h2.log-errors`).

@@ -6,12 +6,10 @@ use policy::rule::Decompression;
 use wire::http::Head;
 
 use crate::decoding::{self, DecodeError};
-use crate::session::Session;
 use crate::stream::buffering;
-use crate::stream::client::Client;
+use crate::stream::context::RequestContext;
 use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
-use crate::worker::SharedStreamState;
 
 /// Fields that do not apply to a decoded body (RFC 9530 and RFC 3230; the last one of RFC 2616).
 const OF_THE_CODED: [&[u8]; 5] = [b"content-encoding", b"content-digest", b"repr-digest", b"digest", b"content-md5"];
@@ -28,14 +26,9 @@ pub enum Undecoded {
 ///
 /// # Errors
 /// The body is not received, cannot be decoded, or exceeds the limit.
-pub async fn decompress(
-    session: &Session,
-    client: &mut Client,
-    state: &SharedStreamState,
-    plan: &Decompression,
-) -> Result<(), Undecoded> {
+pub async fn decompress(context: &mut RequestContext<'_>, plan: &Decompression) -> Result<(), Undecoded> {
     let codings = {
-        let request = &state.borrow().request;
+        let request = &context.state.borrow().request;
         if !request.framing.has_body() {
             return Ok(());
         }
@@ -44,21 +37,21 @@ pub async fn decompress(
     if codings.is_empty() {
         return Ok(());
     }
-    let global = &session.generation().program.global;
+    let global = &context.session.generation().program.global;
     let large = global.large_bufsize.filter(|_| plan.large);
     let deadline = match plan.limit {
         Some(limit) => Some(rt::now() + limit),
         None => {
-            let backend = state.borrow().route.backend;
-            let proxy = backend.map_or(session.proxy(), |index| session.proxy_at(index));
-            buffering::deadline(session, client, state, proxy)
+            let backend = context.state.borrow().route.backend;
+            let proxy = backend.map_or(context.session.proxy(), |index| context.session.proxy_at(index));
+            buffering::deadline(context, proxy)
         }
     };
-    buffering::wait_until(session, client, state, deadline, 0, large).await.map_err(Undecoded::Failed)?;
-    let framing = state.borrow().request.framing;
-    let ended = client.conn.has_ended();
+    buffering::wait_until(context, deadline, 0, large).await.map_err(Undecoded::Failed)?;
+    let framing = context.state.borrow().request.framing;
+    let ended = context.client.conn.has_ended();
     // An incomplete body has filled the buffer.
-    let (length, payload) = match client.conn.behind().whole(framing, ended) {
+    let (length, payload) = match context.client.conn.behind().whole(framing, ended) {
         Ok(whole) => whole.ok_or_else(|| undecoded(DecodeError::TooLarge))?,
         Err(_) => return Err(undecoded(DecodeError::Malformed)),
     };
@@ -71,8 +64,8 @@ pub async fn decompress(
         [] => Vec::new(),
         payload => decoding::decode(&codings, payload, limit).map_err(undecoded)?,
     };
-    client.conn.replace_body(length, &decoded);
-    let state = &mut *state.borrow_mut();
+    context.client.conn.replace_body(length, &decoded);
+    let state = &mut *context.state.borrow_mut();
     set_decoded_length(&mut state.request, decoded.len() as u64);
     // The received bytes are counted as received.
     state.accounting.bytes.bytes_in += (length as u64).saturating_sub(state.accounting.early_body);

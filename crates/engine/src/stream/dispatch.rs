@@ -22,6 +22,7 @@ use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::client::Client;
 use crate::stream::connect;
+use crate::stream::context::RequestContext;
 use crate::stream::ending::{AnswerTiming, Ending};
 use crate::stream::evaluate::EvalContext;
 use crate::stream::exchange::{End, Exchange, ExchangeResult, Terms};
@@ -36,8 +37,8 @@ use crate::stream::rules::request as request_rules;
 use crate::stream::server_target::Target;
 use crate::stream::tunnel::Tunnelled;
 use crate::stream::{
-    body, conclude, fcgi, filter, metrics, observe, otel, outgoing_head, persistence, service_exchange, stages,
-    tcp_info, tracing, tunnel, websocket,
+    body, fcgi, filter, metrics, observe, otel, outgoing_head, persistence, service_exchange, stages, tcp_info,
+    tracing, tunnel, websocket,
 };
 use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
@@ -53,71 +54,71 @@ const FAULT: Outcome = Outcome::new(Cause::Internal, Phase::Request);
 const UNFIT: Failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 400, page: true };
 
 /// Forwards a request to its backend, and the answer to the client.
-pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStreamState, body: UnreadBody) {
-    let Some((route, state, body)) = route::route(session, client, state, body).await else { return };
-    if client.is_withdrawn {
-        return withdraw(session, client, state);
+pub async fn dispatch(context: RequestContext<'_>, body: UnreadBody) {
+    let Some((route, mut context, body)) = route::route(context, body).await else { return };
+    if context.client.is_withdrawn {
+        return withdraw(context);
     }
-    let refused = match outgoing_head::change(session, route.features) {
-        true => outgoing_head::pass(session, &mut client.conn, &state, route.proxy).await,
+    let refused = match outgoing_head::change(context.session, route.features) {
+        true => outgoing_head::pass(context.session, &mut context.client.conn, &context.state, route.proxy).await,
         false => None,
     };
-    let plan = Plan::of(session, client, &state, route);
+    let plan = Plan::of(&context, route);
     let mut up = RequestBody::idle();
-    if plan.start_body(&mut up, session, client, &state, body).is_err() {
-        return rt::boxed(reply_broken(session, client, state)).await;
+    if plan.start_body(&mut context, &mut up, body).is_err() {
+        return rt::boxed(reply_broken(context)).await;
     }
     let bound = match route.features.have(Features::PERSISTENCE) {
-        true => persistence::bind_request(session, client, &state, route.proxy, route.backend),
+        true => persistence::bind_request(&context, route.proxy, route.backend),
         false => None,
     };
-    let exhausted = || state.borrow().rules.exhausted.get().then(|| EXHAUSTED.into());
+    let exhausted = || context.state.borrow().rules.exhausted.get().then(|| EXHAUSTED.into());
     if let Some(refused) = refused.or_else(exhausted) {
-        return rt::boxed(reply_refused(session, client, state, refused, up)).await;
+        return rt::boxed(reply_refused(context, refused, up)).await;
     }
     let (mut turn, mut place) = (RetryState { held: None, fresh: false, exclude: None }, None);
     loop {
-        let mut request = plan.request(session, client, &state, &mut up, bound, &mut turn);
+        let mut request = plan.request(&mut context, &mut up, bound, &mut turn);
         if let Err(begun) = request.begin(turn.held.take(), &mut place) {
             let obtained = rt::boxed_with((&mut request, begun), |(request, begun)| request.obtain(begun)).await;
             match obtained {
                 Ok(target) => place = Some(target),
-                Err(refusal) => return rt::boxed(service_exchange::refuse(session, client, state, refusal, up)).await,
+                Err(refusal) => return rt::boxed(service_exchange::refuse(context, refusal, up)).await,
             }
         }
         if plan.asks_agents {
-            rt::boxed(plan.tell_agents(session, client, &state)).await;
+            rt::boxed(plan.tell_agents(&mut context)).await;
         }
-        let Some(target) = &mut place else { return cut(session, state, FAULT) };
-        if let Err(failure) = plan.write_head(session, client, &state, &mut up, target) {
-            state.borrow_mut().attempts.counts = place.take().map(|target| target.slot.release());
-            return rt::boxed(reply_error(session, client, state, failure, up)).await;
+        let Some(target) = &mut place else { return cut(context.session, context.state, FAULT) };
+        if let Err(failure) = plan.write_head(&context, &mut up, target) {
+            context.state.borrow_mut().attempts.counts = place.take().map(|target| target.slot.release());
+            return rt::boxed(reply_error(context, failure, up)).await;
         }
-        tracing::sent(session, &state.borrow());
-        let ended = plan.exchange(session, client, &state, bound, &mut up, target).await;
-        let Some(target) = place.take() else { return cut(session, state, FAULT) };
+        tracing::sent(context.session, &context.state.borrow());
+        let ended = plan.exchange(&mut context, bound, &mut up, target).await;
+        let Some(target) = place.take() else { return cut(context.session, context.state, FAULT) };
         if matches!(ended.end, End::Replay | End::Retry { .. }) && !up.rewind() {
             // The part of the body that was sent is not recorded.
-            return cut(session, state, FAULT);
+            return cut(context.session, context.state, FAULT);
         }
         match ended.end {
             End::Answered | End::Validated => {
-                let left = answered(session, client, state, &plan, &mut up, target, &ended);
-                let Some(state) = left else { return };
-                return rt::boxed(service_exchange::answer_validated(session, client, state, up)).await;
+                let left = answered(context, &plan, &mut up, target, &ended);
+                let Some(context) = left else { return };
+                return rt::boxed(service_exchange::answer_validated(context, up)).await;
             }
             End::Replay => turn = RetryState { held: Some(target.abort().slot), fresh: true, exclude: None },
             End::Retry { bad_answer } => {
-                turn = again(session, route.proxy, &state, target.abort(), bound, bad_answer);
+                turn = again(context.session, route.proxy, &context.state, target.abort(), bound, bad_answer);
             }
             End::Silent | End::Overdue | End::Overtaken => {
                 drop(target.abort());
-                return end_silently(session, client, state);
+                return end_silently(context);
             }
             End::Tunnel | End::Failed { .. } => {
-                let arguments = (session, client, state, plan.route.proxy, target.abort(), ended, up);
-                return rt::boxed_with(arguments, |(session, client, state, proxy, target, ended, up)| {
-                    end_apart(session, client, state, proxy, target, ended, up)
+                let arguments = (context, plan.route.proxy, target.abort(), ended, up);
+                return rt::boxed_with(arguments, |(context, proxy, target, ended, up)| {
+                    end_apart(context, proxy, target, ended, up)
                 })
                 .await;
             }
@@ -126,37 +127,33 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
 }
 
 /// Ends a request whose exchange has opened a tunnel, or has failed.
-async fn end_apart(
-    session: &Session,
-    client: &mut Client,
-    state: SharedStreamState,
-    proxy: &Proxy,
-    target: Target,
-    ended: Exchanged,
-    up: RequestBody,
-) {
+async fn end_apart(context: RequestContext<'_>, proxy: &Proxy, target: Target, ended: Exchanged, up: RequestBody) {
     if ended.end == End::Tunnel {
         let tunnelled = ended.tunnelled.map(|tunnelled| *tunnelled).unwrap_or_default();
-        return tunnel::carry(session, client, state, proxy, target, tunnelled).await;
+        return tunnel::carry(context, proxy, target, tunnelled).await;
     }
     let Target { slot, link } = target;
     drop(link);
-    let failed = note_failure(session, proxy, &state, slot, ended);
-    service_exchange::fail_at_server(session, client, state, failed, up).await;
+    let failed = note_failure(context.session, proxy, &context.state, slot, ended);
+    service_exchange::fail_at_server(context, failed, up).await;
 }
 
 /// Ends a request that its client has reset before it was evaluated. As in HAProxy, it has no server.
 #[cold]
-fn withdraw(session: &Session, client: &Client, state: SharedStreamState) {
-    finish(&state, Outcome::new(Cause::Client, Phase::Request), if client.conn.was_whole() { -1 } else { 400 });
-    conclude::conclude(session, state);
+fn withdraw(context: RequestContext<'_>) {
+    finish(
+        &context.state,
+        Outcome::new(Cause::Client, Phase::Request),
+        if context.client.conn.was_whole() { -1 } else { 400 },
+    );
+    context.conclude();
 }
 
 /// Ends a request without an answer to the client.
-fn end_silently(session: &Session, client: &mut Client, state: SharedStreamState) {
-    metrics::bytes(session, &mut state.borrow_mut());
-    session.end(state);
-    leave(client, Outcome::default(), true);
+fn end_silently(context: RequestContext<'_>) {
+    metrics::bytes(context.session, &mut context.state.borrow_mut());
+    context.session.end(context.state);
+    leave(context.client, Outcome::default(), true);
 }
 
 /// Properties that all attempts of a request share.
@@ -194,27 +191,30 @@ struct Exchanged {
 
 impl<'s> Plan<'s> {
     /// Prepares the request's head for servers, and determines the properties of all attempts.
-    fn of(session: &Session, client: &Client, state: &SharedStreamState, route: Route<'s>) -> Self {
+    fn of(context: &RequestContext<'_>, route: Route<'s>) -> Self {
         let Route { proxy, backend, features } = route;
-        let filters =
-            if features.have(Features::FILTERS.with(Features::RULES)) { state.borrow().filters.clone() } else { None };
+        let filters = if features.have(Features::FILTERS.with(Features::RULES)) {
+            context.state.borrow().filters.clone()
+        } else {
+            None
+        };
         let mut asks_agents = false;
         if let Some(filters) = &filters {
-            filter::request_head(session, filters, state);
-            asks_agents = [session.proxy(), proxy].iter().any(|proxy| proxy.rules.spoe.is_some());
+            filter::request_head(context.session, filters, &context.state);
+            asks_agents = [context.session.proxy(), proxy].iter().any(|proxy| proxy.rules.spoe.is_some());
         }
-        let fcgi = if features.have(Features::FCGI) { fcgi::prepare(session, client, state, backend) } else { None };
-        if state.borrow().request.upgrade {
-            websocket::add_key(&mut state.borrow_mut().request);
+        let fcgi = if features.have(Features::FCGI) { fcgi::prepare(context, backend) } else { None };
+        if context.state.borrow().request.upgrade {
+            websocket::add_key(&mut context.state.borrow_mut().request);
         }
-        let close_server =
-            closes_server(session.proxy(), proxy) || outgoing_head::asks_for_a_last_one(&state.borrow().request);
-        state.borrow().rules.exhausted.set(false);
+        let close_server = closes_server(context.session.proxy(), proxy)
+            || outgoing_head::asks_for_a_last_one(&context.state.borrow().request);
+        context.state.borrow().rules.exhausted.set(false);
         let hash = match &backend.hash_key {
-            None => recognise(session, backend, &state.borrow(), client),
+            None => recognise(context.session, backend, &context.state.borrow(), context.client),
             Some(key) => {
-                let known = state.borrow();
-                let view = EvalContext::request(session, &known).behind(client.conn.behind());
+                let known = context.state.borrow();
+                let view = EvalContext::request(context.session, &known).behind(context.client.conn.behind());
                 connect::hash_of_key(view, backend, key)
             }
         };
@@ -222,13 +222,13 @@ impl<'s> Plan<'s> {
     }
 
     /// Asks the agents of both sides about a request that now has a server.
-    async fn tell_agents(&self, session: &Session, client: &mut Client, state: &SharedStreamState) {
-        let frontend = session.proxy();
+    async fn tell_agents(&self, context: &mut RequestContext<'_>) {
+        let frontend = context.session.proxy();
         let backend = Some(self.route.proxy).filter(|proxy| proxy.index != frontend.index);
         for proxy in [Some(frontend), backend].into_iter().flatten() {
             let Some(events) = &proxy.rules.spoe else { continue };
             // An agent cannot end the request.
-            let _ = request_rules::rule(session, client, state, &events.server_session).await;
+            let _ = request_rules::rule(context, &events.server_session).await;
         }
     }
 
@@ -238,21 +238,21 @@ impl<'s> Plan<'s> {
     /// The received part of the body is malformed.
     fn start_body(
         &self,
+        context: &mut RequestContext<'_>,
         up: &mut RequestBody,
-        session: &Session,
-        client: &mut Client,
-        state: &SharedStreamState,
         body: UnreadBody,
     ) -> Result<(), FlowError> {
         let proxy = self.route.proxy;
-        body::start(up, body, Coding::Kept, client, state, |up, has_body| {
+        body::start(up, body, Coding::Kept, context.client, &context.state, |up, has_body| {
             filter::install(self.filters.as_ref(), Direction::Request, up, has_body);
             up.trailers = trailers(proxy.http.drop_request_trailers, proxy.http.server_spelling.as_ref());
         })?;
-        if self.route.features.have(Features::SPLICING) && splices(session.proxy(), proxy, |splice| splice.request) {
+        if self.route.features.have(Features::SPLICING)
+            && splices(context.session.proxy(), proxy, |splice| splice.request)
+        {
             up.splice();
         }
-        if tunnel::is_asked(&state.borrow().request) {
+        if tunnel::is_asked(&context.state.borrow().request) {
             up.open_tunnel();
         }
         Ok(())
@@ -261,9 +261,7 @@ impl<'s> Plan<'s> {
     /// Returns the context that gets a server and a link to it.
     fn request<'r>(
         &self,
-        session: &'r Session,
-        client: &'r mut Client,
-        state: &'r SharedStreamState,
+        context: &'r mut RequestContext<'_>,
         up: &'r mut RequestBody,
         bound: Option<SelectedServer>,
         turn: &mut RetryState,
@@ -273,19 +271,19 @@ impl<'s> Plan<'s> {
     {
         let Route { proxy, backend, .. } = self.route;
         connect::Request {
-            session,
-            state,
+            session: context.session,
+            state: &context.state,
             proxy,
-            client: &mut client.conn,
+            client: &mut context.client.conn,
             waits_for_bytes: false,
             body: Some(up),
-            timer: &mut client.timer,
-            prefer: private_connections::preference(session, proxy, backend),
+            timer: &mut context.client.timer,
+            prefer: private_connections::preference(context.session, proxy, backend),
             exclude: turn.exclude.take(),
             hash: self.hash,
             bound,
             fresh: turn.fresh,
-            first: client.served == 0,
+            first: context.client.served == 0,
             features: self.route.features,
         }
     }
@@ -299,16 +297,9 @@ impl<'s> Plan<'s> {
     ///
     /// # Errors
     /// The head does not fit in the buffer, or cannot be encoded for an application.
-    fn write_head(
-        &self,
-        session: &Session,
-        client: &Client,
-        state: &SharedStreamState,
-        up: &mut RequestBody,
-        target: &Target,
-    ) -> Result<(), Failure> {
+    fn write_head(&self, context: &RequestContext<'_>, up: &mut RequestBody, target: &Target) -> Result<(), Failure> {
         let Route { proxy, backend, features } = self.route;
-        stages::connected(session, state, features);
+        stages::connected(context.session, &context.state, features);
         if backend.limits.retry_on.keeps_request() && !up.is_finished() && !up.is_recorded() {
             up.record();
         }
@@ -317,12 +308,20 @@ impl<'s> Plan<'s> {
         up.set_coding(coding);
         let server = &backend.servers[target.slot.server()];
         if let (RequestFormat::Fcgi, Some(app), Some(prepared)) = (format, &backend.fcgi, &self.fcgi) {
-            let state = state.borrow();
-            let length = up.known_length(state.request.framing, &client.conn);
-            tracing::application(session, &state);
-            return fcgi::write_request(session, &state, app, prepared, length, self.says_close(), up.head_mut());
+            let state = context.state.borrow();
+            let length = up.known_length(state.request.framing, &context.client.conn);
+            tracing::application(context.session, &state);
+            return fcgi::write_request(
+                context.session,
+                &state,
+                app,
+                prepared,
+                length,
+                self.says_close(),
+                up.head_mut(),
+            );
         }
-        encode_head(state, proxy, server, format, self.says_close(), up.head_mut()).map_err(|_| UNFIT)
+        encode_head(&context.state, proxy, server, format, self.says_close(), up.head_mut()).map_err(|_| UNFIT)
     }
 
     /// Records the body: a server may refuse the request while it is being sent (RFC 9113, section 8.7).
@@ -338,25 +337,30 @@ impl<'s> Plan<'s> {
     /// Runs one exchange with the server of `target`. A hedged attempt that wins replaces its server and link.
     async fn exchange(
         &self,
-        session: &Session,
-        client: &mut Client,
-        state: &SharedStreamState,
+        context: &mut RequestContext<'_>,
         bound: Option<SelectedServer>,
         up: &mut RequestBody,
         target: &mut Target,
     ) -> Exchanged {
         let Route { proxy, backend, .. } = self.route;
-        let mut terms = terms(session, self.route, state, &target.link, self.close_server);
-        let hedge = Hedge { session, state, proxy, backend, hash: self.hash, says_close: self.says_close() };
+        let mut terms = terms(context.session, self.route, &context.state, &target.link, self.close_server);
+        let hedge = Hedge {
+            session: context.session,
+            state: &context.state,
+            proxy,
+            backend,
+            hash: self.hash,
+            says_close: self.says_close(),
+        };
         terms.hedge_at = hedge.due(bound);
         let mut overtaking = None;
         loop {
             let Target { slot, link } = &mut *target;
             let mut upstream = Upstream::of(&mut link.carrier);
-            if state.borrow().request.upgrade {
+            if context.state.borrow().request.upgrade {
                 upstream.extend(!terms.has_body);
             }
-            let mut exchange = Exchange::new(session, client, upstream, state, terms, up);
+            let mut exchange = Exchange::new(context.session, context.client, upstream, &context.state, terms, up);
             if let Some(input) = overtaking.take() {
                 exchange.resume(input);
             }
@@ -371,7 +375,7 @@ impl<'s> Plan<'s> {
                 return Exchanged { end, remains: exchange.remains(), tunnelled, ending: exchange.take_ending() };
             };
             drop(exchange);
-            let input = hedge.overtake(client, target, won);
+            let input = hedge.overtake(context.client, target, won);
             (terms.hedge_at, terms.reused, overtaking) = (None, target.link.answers > 0, Some(input));
         }
     }
@@ -403,17 +407,17 @@ pub struct Failed {
 }
 
 /// Ends a request whose exchange has failed.
-pub async fn fail(session: &Session, client: &mut Client, state: SharedStreamState, failed: Failed, up: RequestBody) {
+pub async fn fail(context: RequestContext<'_>, failed: Failed, up: RequestBody) {
     let Failed { outcome, status, page, ending } = failed;
-    state.borrow_mut().outcome = outcome;
+    context.state.borrow_mut().outcome = outcome;
     if status > 0 {
-        state.borrow_mut().answer.status = i32::from(status);
+        context.state.borrow_mut().answer.status = i32::from(status);
         if page {
             let text = ending.and_then(|ending| ending.text);
-            return reply(session, client, state, Answer::new(status, text), up).await;
+            return reply(context, Answer::new(status, text), up).await;
         }
     }
-    conclude::conclude(session, state);
+    let client = context.conclude();
     if ending.is_some_and(|ending| matches!(ending.manner, AnswerTiming::Silent(_))) {
         return;
     }
@@ -464,25 +468,26 @@ fn again(
 }
 
 /// Keeps or closes the link of a server that has answered. The stream ends if the answer was sent to the client;
-/// otherwise its state is returned, because something else answers the request.
-fn answered(
-    session: &Session,
-    client: &mut Client,
-    state: SharedStreamState,
+/// otherwise its context is returned, because something else answers the request.
+fn answered<'s>(
+    context: RequestContext<'s>,
     plan: &Plan<'_>,
     up: &mut RequestBody,
     target: Target,
     ended: &Exchanged,
-) -> Option<SharedStreamState> {
+) -> Option<RequestContext<'s>> {
     if ended.end == End::Validated {
-        give_back(session, plan, &state, target, ended.remains.link_is_reusable);
-        return Some(state);
+        give_back(context.session, plan, &context.state, target, ended.remains.link_is_reusable);
+        return Some(context);
     }
     // The request was read to its end, and the client's connection continues.
-    let end = if ended.remains.client_goes_on { up.end(&mut client.conn) } else { end_after(client, &state, up) };
-    give_back(session, plan, &state, target, ended.remains.link_is_reusable);
-    conclude::conclude(session, state);
-    continue_or_end(client, end);
+    let end = if ended.remains.client_goes_on {
+        up.end(&mut context.client.conn)
+    } else {
+        end_after(context.client, &context.state, up)
+    };
+    give_back(context.session, plan, &context.state, target, ended.remains.link_is_reusable);
+    continue_or_end(context.conclude(), end);
     None
 }
 

@@ -16,34 +16,29 @@ use wire::http::Head;
 use crate::fcgi_request::{FcgiParameters, LENGTH, Parameters, Script, UNFIT, written};
 use crate::session::Session;
 use crate::short_text::ShortText;
-use crate::stream::client::Client;
+use crate::stream::context::RequestContext;
 use crate::stream::evaluate::EvalContext;
 use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
-use crate::worker::{SharedStreamState, Worker};
+use crate::worker::Worker;
 
 /// Failure of a request whose body has no known length.
 const ENDLESS: Failure = Failure { outcome: Outcome::new(Cause::Invalid, Phase::Headers), status: 400, page: true };
 
 /// Runs the rules of the application of a backend, if it has one.
-pub fn prepare(
-    session: &Session,
-    client: &Client,
-    state: &SharedStreamState,
-    backend: &Backend,
-) -> Option<FcgiParameters> {
+pub fn prepare(context: &RequestContext<'_>, backend: &Backend) -> Option<FcgiParameters> {
     let app = backend.fcgi.as_ref()?;
     let mut prepared = FcgiParameters::default();
     {
-        let state = state.borrow();
+        let state = context.state.borrow();
         note_user(&state.request, &mut prepared.parameters);
         if !app.rules.is_empty() {
-            let view = EvalContext::request(session, &state).behind(client.conn.behind());
+            let view = EvalContext::request(context.session, &state).behind(context.client.conn.behind());
             view.lend(|context| app.rules.iter().for_each(|rule| prepared.perform(rule, context)));
         }
     }
     // FastCGI does not support protocol upgrades.
-    let request = &mut state.borrow_mut().request;
+    let request = &mut context.state.borrow_mut().request;
     if std::mem::take(&mut request.upgrade) {
         request.remove_all(b"upgrade");
     }

@@ -21,6 +21,7 @@ pub mod closing;
 pub mod conclude;
 pub mod connect;
 mod content;
+pub mod context;
 mod decompression;
 pub mod dispatch;
 mod early_data;

@@ -13,7 +13,7 @@ use policy::rule::{PersistOrder, SelectedServer};
 use wire::http::Head;
 
 use crate::session::Session;
-use crate::stream::client::Client;
+use crate::stream::context::RequestContext;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::rules::cost;
 use crate::stream::sticking;
@@ -21,30 +21,24 @@ use crate::stream_state::StreamState;
 use crate::worker::SharedStreamState;
 
 /// Returns the server that a request is bound to. Cookies that are meant for the proxy only are removed.
-pub fn bind_request(
-    session: &Session,
-    client: &Client,
-    state: &SharedStreamState,
-    proxy: &Proxy,
-    backend: &Backend,
-) -> Option<SelectedServer> {
+pub fn bind_request(context: &RequestContext<'_>, proxy: &Proxy, backend: &Backend) -> Option<SelectedServer> {
     let (choice, plan) = (&backend.choice, &backend.persistence);
     if choice.rules.is_empty() && choice.stick.is_empty() && plan.cookie.is_none() {
         return None;
     }
     let order = match choice.persistence.is_empty() {
         true => None,
-        false => EvalContext::request(session, &state.borrow())
-            .behind(client.conn.behind())
+        false => EvalContext::request(context.session, &context.state.borrow())
+            .behind(context.client.conn.behind())
             .lend(|context| choice.order(context)),
     };
     let mut kept = Persistence::default();
     if let Some(cookie) = &plan.cookie {
         let forced = choice.persists || order == Some(PersistOrder::Force);
-        kept = read_cookies(session, state, proxy, cookie, plan, order, forced);
+        kept = read_cookies(context.session, &context.state, proxy, cookie, plan, order, forced);
     }
-    let known = state.borrow();
-    let view = EvalContext::request(session, &known).behind(client.conn.behind());
+    let known = context.state.borrow();
+    let view = EvalContext::request(context.session, &known).behind(context.client.conn.behind());
     let named = name(view, proxy, backend, order);
     if let Some(bound) = named {
         kept.overrule(bound.server);
@@ -56,29 +50,29 @@ pub fn bind_request(
         kept.recall(bound.map(|bound| bound.server));
     }
     drop(known);
-    let state = &mut *state.borrow_mut();
+    let state = &mut *context.state.borrow_mut();
     (state.route.persistence, state.route.stores) = (kept, stores);
     bound
 }
 
 /// Records the cookie of a request that a rule of the backend denies, and its server, for the log line, as in HAProxy.
-pub fn note_cookie(session: &Session, client: &Client, state: &SharedStreamState) {
-    let proxy = session.proxy_at(state.borrow().route.backend.unwrap_or(session.frontend));
+pub fn note_cookie(context: &RequestContext<'_>) {
+    let proxy = context.session.proxy_at(context.state.borrow().route.backend.unwrap_or(context.session.frontend));
     let Some(backend) = &proxy.backend else { return };
     let (choice, plan) = (&backend.choice, &backend.persistence);
     let Some(cookie) = &plan.cookie else { return };
-    let order = EvalContext::request(session, &state.borrow())
-        .behind(client.conn.behind())
+    let order = EvalContext::request(context.session, &context.state.borrow())
+        .behind(context.client.conn.behind())
         .lend(|context| choice.order(context));
     let forced = choice.persists || order == Some(PersistOrder::Force);
-    let mut kept = read_cookies(session, state, proxy, cookie, plan, order, forced);
-    let proxy_state = session.worker.proxy_state(proxy.index);
+    let mut kept = read_cookies(context.session, &context.state, proxy, cookie, plan, order, forced);
+    let proxy_state = context.session.worker.proxy_state(proxy.index);
     if kept.server.is_some_and(|server| !forced && !proxy_state.is_usable(server)) {
         kept.meet(None);
     } else if kept.server.is_some_and(|server| !proxy_state.is_usable(server)) {
         kept.presented = RequestCookieState::Down;
     }
-    state.borrow_mut().route.persistence = kept;
+    context.state.borrow_mut().route.persistence = kept;
 }
 
 /// Returns the server that a session in TCP mode is bound to.

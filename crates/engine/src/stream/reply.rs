@@ -12,6 +12,7 @@ use wire::http::{Head, Version};
 use crate::session::Session;
 use crate::stream::body::{self, Remainder, UndelimitedBody};
 use crate::stream::client::Client;
+use crate::stream::context::RequestContext;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::server_target::REDIRECT;
 use crate::stream::switching::switch;
@@ -55,30 +56,18 @@ impl FilterRejection {
 }
 
 /// Ends a request that a filter has rejected.
-pub async fn reply_refused(
-    session: &Session,
-    client: &mut Client,
-    state: SharedStreamState,
-    refused: FilterRejection,
-    rest: impl Remainder,
-) {
-    match refused.answer(&state) {
-        Ok(answer) => reply(session, client, state, answer, rest).await,
-        Err(failure) => reply_error(session, client, state, failure, rest).await,
+pub async fn reply_refused(context: RequestContext<'_>, refused: FilterRejection, rest: impl Remainder) {
+    match refused.answer(&context.state) {
+        Ok(answer) => reply(context, answer, rest).await,
+        Err(failure) => reply_error(context, failure, rest).await,
     }
 }
 
 /// Like [`reply_refused`], before the body of the request is forwarded.
-pub async fn reply_refused_unread(
-    session: &Session,
-    client: &mut Client,
-    state: SharedStreamState,
-    refused: FilterRejection,
-    body: UnreadBody,
-) {
-    match refused.answer(&state) {
-        Ok(answer) => reply_unread(session, client, state, answer, body).await,
-        Err(failure) => reply_error_unread(session, client, state, failure, body).await,
+pub async fn reply_refused_unread(context: RequestContext<'_>, refused: FilterRejection, body: UnreadBody) {
+    match refused.answer(&context.state) {
+        Ok(answer) => reply_unread(context, answer, body).await,
+        Err(failure) => reply_error_unread(context, failure, body).await,
     }
 }
 
@@ -97,77 +86,59 @@ pub fn cut(session: &Session, state: SharedStreamState, outcome: Outcome) {
 }
 
 /// Ends a request with the error page of its failure. See [`reply`].
-pub async fn reply_error(
-    session: &Session,
-    client: &mut Client,
-    state: SharedStreamState,
-    failure: impl Into<Failure>,
-    rest: impl Remainder,
-) {
+pub async fn reply_error(context: RequestContext<'_>, failure: impl Into<Failure>, rest: impl Remainder) {
     let Failure { outcome, status, page } = failure.into();
-    finish(&state, outcome, status);
+    finish(&context.state, outcome, status);
     match u16::try_from(status) {
-        Ok(status) if page => reply(session, client, state, Answer::new(status, None), rest).await,
+        Ok(status) if page => reply(context, Answer::new(status, None), rest).await,
         _ => {
-            conclude::conclude(session, state);
+            context.conclude();
         }
     }
 }
 
 /// Like [`reply_error`], before the body of the request is forwarded.
-pub async fn reply_error_unread(
-    session: &Session,
-    client: &mut Client,
-    state: SharedStreamState,
-    failure: Failure,
-    body: UnreadBody,
-) {
+pub async fn reply_error_unread(context: RequestContext<'_>, failure: Failure, body: UnreadBody) {
     if failure.outcome.cause == Cause::Client {
-        blame_client(session, client, &state);
+        blame_client(&context);
     }
     if !failure.page {
-        return reply_error(session, client, state, failure, UndelimitedBody).await;
+        return reply_error(context, failure, UndelimitedBody).await;
     }
     let mut up = RequestBody::idle();
-    match body::start(&mut up, body, Coding::Kept, client, &state, |_, _| {}) {
-        Ok(()) => reply_error(session, client, state, failure, up).await,
-        Err(_) => reply_broken(session, client, state).await,
+    match body::start(&mut up, body, Coding::Kept, context.client, &context.state, |_, _| {}) {
+        Ok(()) => reply_error(context, failure, up).await,
+        Err(_) => reply_broken(context).await,
     }
 }
 
 /// Assigns a backend to a request that its client left incomplete, and reads its cookie, for the log line, as in HAProxy.
-fn blame_client(session: &Session, client: &Client, state: &SharedStreamState) {
-    if state.borrow().route.backend.is_none() {
-        let backend = switch(session, client, state);
+fn blame_client(context: &RequestContext<'_>) {
+    if context.state.borrow().route.backend.is_none() {
+        let backend = switch(context);
         if let Some(index) = backend {
-            let backend = session.proxy_at(index);
-            state.borrow_mut().choose_backend(backend);
-            metrics::backend(&session.worker, backend);
+            let backend = context.session.proxy_at(index);
+            context.state.borrow_mut().choose_backend(backend);
+            metrics::backend(&context.session.worker, backend);
         }
     }
-    persistence::note_cookie(session, client, state);
+    persistence::note_cookie(context);
 }
 
 /// Answers a request whose body is not forwarded yet. Requests without a body, the most frequent case, are answered in the
 /// caller's future; a body gets a future of its own, so that the caller's stays small.
-pub async fn reply_unread(
-    session: &Session,
-    client: &mut Client,
-    state: SharedStreamState,
-    answer: Answer<'_>,
-    body: UnreadBody,
-) {
+pub async fn reply_unread(context: RequestContext<'_>, answer: Answer<'_>, body: UnreadBody) {
     match body.absent() {
         Ok(end) => {
-            client.conn.release();
-            reply(session, client, state, answer, end).await
+            context.client.conn.release();
+            reply(context, answer, end).await
         }
         Err(body) => {
             rt::boxed(async move {
                 let mut up = RequestBody::idle();
-                match body::start(&mut up, body, Coding::Kept, client, &state, |_, _| {}) {
-                    Ok(()) => reply(session, client, state, answer, up).await,
-                    Err(_) => reply_broken(session, client, state).await,
+                match body::start(&mut up, body, Coding::Kept, context.client, &context.state, |_, _| {}) {
+                    Ok(()) => reply(context, answer, up).await,
+                    Err(_) => reply_broken(context).await,
                 }
             })
             .await
@@ -177,22 +148,27 @@ pub async fn reply_unread(
 
 /// Ends a request whose body violates the chunked coding in the data received with its head: it is logged as an invalid
 /// request.
-pub async fn reply_broken(session: &Session, client: &mut Client, state: SharedStreamState) {
-    state.borrow_mut().forget_request();
-    tracking::wrong_body(session, &client.conn, &state);
-    finish(&state, Outcome::new(Cause::Invalid, Phase::Request), 400);
-    reply_malformed(session, client, state, 400).await
+pub async fn reply_broken(context: RequestContext<'_>) {
+    context.state.borrow_mut().forget_request();
+    tracking::wrong_body(context.session, &context.client.conn, &context.state);
+    finish(&context.state, Outcome::new(Cause::Invalid, Phase::Request), 400);
+    reply_malformed(context, 400).await
 }
 
 /// Answers data that was not a request, or a late request, with the page, without running rules. The connection ends.
-pub async fn reply_malformed(session: &Session, client: &mut Client, state: SharedStreamState, status: u16) {
-    let page = page::refusal(session, status);
-    let sent = write(session, client, &page, false).await;
+pub async fn reply_malformed(context: RequestContext<'_>, status: u16) {
+    let page = page::refusal(context.session, status);
+    let sent = write(context.session, context.client, &page, false).await;
     if sent {
-        client.conn.complete(None);
+        context.client.conn.complete(None);
     }
-    metrics::no_request(session, &state.borrow(), client.conn.received().len(), if sent { page.len() } else { 0 });
-    conclude::conclude(session, state);
+    metrics::no_request(
+        context.session,
+        &context.state.borrow(),
+        context.client.conn.received().len(),
+        if sent { page.len() } else { 0 },
+    );
+    let client = context.conclude();
     if sent && !page.is_empty() {
         client.refuse_more();
     }
@@ -205,26 +181,20 @@ pub async fn send_interim(session: &Session, client: &mut Client, head: &[u8]) -
 
 /// Ends a request with a response, possibly before the request itself is complete. Its remaining bytes are read and discarded,
 /// so that the connection can be reused; if its end cannot be found, the response announces that the connection closes.
-pub async fn reply<R: Remainder>(
-    session: &Session,
-    client: &mut Client,
-    state: SharedStreamState,
-    answer: Answer<'_>,
-    rest: R,
-) {
+pub async fn reply<R: Remainder>(context: RequestContext<'_>, answer: Answer<'_>, rest: R) {
     let logged = answer.logged;
     if logged {
-        tracking::own_answer(session, &mut state.borrow_mut());
+        tracking::own_answer(context.session, &mut context.state.borrow_mut());
     }
-    let answer = prepare(session, &state.borrow(), answer, rest.may_end());
+    let answer = prepare(context.session, &context.state.borrow(), answer, rest.may_end());
     // All data from the client was read: closing the connection cannot reset it before the response is delivered.
-    let closes = !answer.keep && rest.is_read() && client.conn.is_settled();
-    let sent = write(session, client, &answer.bytes, closes).await;
+    let closes = !answer.keep && rest.is_read() && context.client.conn.is_settled();
+    let sent = write(context.session, context.client, &answer.bytes, closes).await;
     if sent && !answer.bytes.is_empty() {
-        client.conn.complete(None);
+        context.client.conn.complete(None);
     }
     {
-        let state = &mut *state.borrow_mut();
+        let state = &mut *context.state.borrow_mut();
         if let Some(status) = answer.status.filter(|_| state.answer.status > 0) {
             state.answer.status = i32::from(status);
         }
@@ -233,22 +203,26 @@ pub async fn reply<R: Remainder>(
         }
     }
     if logged {
-        conclude::conclude(session, state);
+        conclude::conclude(context.session, context.state);
     } else {
-        session.end(state);
+        context.session.end(context.state);
     }
     let (keep, length) = (answer.keep, answer.bytes.len());
-    page::keep_text(session, answer);
+    page::keep_text(context.session, answer);
     if !sent || length == 0 {
         return;
     }
     if closes {
-        return client.end_after(length as u64, true);
+        return context.client.end_after(length as u64, true);
     }
-    let end = if keep && client.conn.is_connection() { rest.read(session, client).await } else { None };
+    let end = if keep && context.client.conn.is_connection() {
+        rest.read(context.session, context.client).await
+    } else {
+        None
+    };
     match end {
-        Some(end) => client.keep(end),
-        None => client.linger(),
+        Some(end) => context.client.keep(end),
+        None => context.client.linger(),
     }
 }
 

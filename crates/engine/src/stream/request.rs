@@ -12,6 +12,7 @@ use crate::session::task::StreamTask;
 use crate::stream::client::Client;
 use crate::stream::client_abort::LEFT;
 use crate::stream::content::Stopped;
+use crate::stream::context::RequestContext;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::head_limits::head_limits;
 use crate::stream::reply::{Answer, cut, finish, reply_malformed, reply_unread};
@@ -50,62 +51,64 @@ fn note_begin(client: &Client, state: &mut StreamState) {
 /// Serves the request that has begun to arrive.
 pub async fn serve(session: &StreamTask, client: &mut Client) {
     let (state, begun) = client.begin(session);
-    note_begin(client, &mut state.borrow_mut());
-    let received = receive(session, client, &state).await;
+    let mut context = RequestContext { session, client, state };
+    note_begin(context.client, &mut context.state.borrow_mut());
+    let received = receive(&mut context).await;
     if !begun && !matches!(received, ReceivedRequest::Nothing | ReceivedRequest::Silence) {
-        state.borrow_mut().info.number = session.worker.process.number_stream();
+        context.state.borrow_mut().info.number = session.worker.process.number_stream();
     }
     let body = match received {
         // It began in TCP mode: its rules have run, and the process has counted it.
         ReceivedRequest::Head(body) if begun => {
             metrics::upgraded(session);
-            otel::begin(session, &mut state.borrow_mut());
+            otel::begin(session, &mut context.state.borrow_mut());
             body
         }
         ReceivedRequest::Head(body) => {
             let proxy = session.proxy();
-            stages::begun(session, &state);
+            stages::begun(session, &context.state);
             if !proxy.rules.request_content.is_empty() {
-                let Client { conn, timer, .. } = client;
+                let Client { conn, timer, .. } = &mut *context.client;
                 let (rules, delay) = proxy.rules.on_request_bytes();
-                let inspected = rt::boxed(content::http_request(session, conn, timer, &state, rules, delay)).await;
+                let inspected =
+                    rt::boxed(content::http_request(session, conn, timer, &context.state, rules, delay)).await;
                 if let Err(stopped) = inspected {
-                    return rt::boxed(stop(session, client, state, stopped, body)).await;
+                    return rt::boxed(stop(context, stopped, body)).await;
                 }
             }
-            let known = &mut *state.borrow_mut();
+            let known = &mut *context.state.borrow_mut();
             known.info.inspected = true;
             stages::request_counted(session, known);
             body
         }
         ReceivedRequest::Silence => {
-            client.drop_connection();
-            return session.end(state);
+            context.client.drop_connection();
+            return session.end(context.state);
         }
-        ReceivedRequest::Nothing => return session.end(state),
-        ReceivedRequest::Cut => return cut(session, state, Outcome::new(Cause::Proxy, Phase::Request)),
+        ReceivedRequest::Nothing => return session.end(context.state),
+        ReceivedRequest::Cut => return cut(session, context.state, Outcome::new(Cause::Proxy, Phase::Request)),
         ReceivedRequest::Failed { outcome, status } => {
             conclude::learn_destination(session);
             if begun {
                 metrics::upgraded(session);
-                finish_upgrade(&state);
+                finish_upgrade(&context.state);
             } else {
-                stages::request_counted(session, &mut state.borrow_mut());
-                // As in HAProxy, a timeout is not an error of the client.
+                stages::request_counted(session, &mut context.state.borrow_mut());
+                // As in HAProxy, a timeout is not an error of the context.client.
                 if outcome.cause != Cause::ClientTimeout {
-                    tracking::wrong_request(session, &state.borrow());
+                    tracking::wrong_request(session, &context.state.borrow());
                 }
-                finish(&state, outcome, i32::from(status));
+                finish(&context.state, outcome, i32::from(status));
             }
-            return rt::boxed(reply_malformed(session, client, state, status)).await;
+            return rt::boxed(reply_malformed(context, status)).await;
         }
     };
     if session.features().have(OWN_ANSWERS)
-        && let Some(own) = own_answer(session, &state)
+        && let Some(own) = own_answer(session, &context.state)
     {
-        return rt::boxed(answer_itself(session, client, state, own, body)).await;
+        return rt::boxed(answer_itself(context, own, body)).await;
     }
-    dispatch::dispatch(session, client, state, body).await;
+    dispatch::dispatch(context, body).await;
 }
 
 /// Features by which a frontend answers a request before its rules, or records it.
@@ -138,76 +141,64 @@ fn own_answer(session: &Session, state: &SharedStreamState) -> Option<OwnAnswer>
 }
 
 /// Answers a request before the rules of its frontend.
-async fn answer_itself(
-    session: &StreamTask,
-    client: &mut Client,
-    state: SharedStreamState,
-    own: OwnAnswer,
-    body: UnreadBody,
-) {
+async fn answer_itself(context: RequestContext<'_>, own: OwnAnswer, body: UnreadBody) {
     match own {
-        OwnAnswer::Monitoring => monitor(session, client, state, body).await,
-        OwnAnswer::Proof(text) => reply_unread(session, client, state, Answer::new(200, Some(text)), body).await,
+        OwnAnswer::Monitoring => monitor(context, body).await,
+        OwnAnswer::Proof(text) => reply_unread(context, Answer::new(200, Some(text)), body).await,
     }
 }
 
 /// Ends a request that content rules have rejected.
-async fn stop(session: &StreamTask, client: &mut Client, state: SharedStreamState, stopped: Stopped, body: UnreadBody) {
+async fn stop(context: RequestContext<'_>, stopped: Stopped, body: UnreadBody) {
     match stopped {
         Stopped::Cut(outcome) => {
-            client.drop_connection();
+            context.client.drop_connection();
             // Content rules run before the request counts as received.
-            state.borrow_mut().forget_request();
-            cut(session, state, outcome);
+            context.state.borrow_mut().forget_request();
+            cut(context.session, context.state, outcome);
         }
-        Stopped::Ended(ending) => end(session, client, state, RequestEnd::Ended(*ending), body).await,
-        Stopped::Left => end(session, client, state, RequestEnd::Failed(LEFT), body).await,
+        Stopped::Ended(ending) => end(context, RequestEnd::Ended(*ending), body).await,
+        Stopped::Left => end(context, RequestEnd::Failed(LEFT), body).await,
     }
 }
 
 /// Ends a request before its HTTP rules.
-async fn end(
-    session: &StreamTask,
-    client: &mut Client,
-    state: SharedStreamState,
-    over: RequestEnd<'_>,
-    body: UnreadBody,
-) {
-    state.borrow_mut().info.inspected = true;
-    stages::request_counted(session, &mut state.borrow_mut());
-    rules::end(session, client, state, over, body).await;
+async fn end(context: RequestContext<'_>, over: RequestEnd<'_>, body: UnreadBody) {
+    context.state.borrow_mut().info.inspected = true;
+    stages::request_counted(context.session, &mut context.state.borrow_mut());
+    rules::end(context, over, body).await;
 }
 
 /// Reads and parses until the head is complete.
-async fn receive(session: &Session, client: &mut Client, state: &SharedStreamState) -> ReceivedRequest {
-    let http = &session.proxy().http;
+async fn receive(context: &mut RequestContext<'_>) -> ReceivedRequest {
+    let http = &context.session.proxy().http;
     let limits = HeadLimits {
         accept_unsafe: http.accept_unsafe_request,
         keep_proxy_connection: http.use_proxy_header,
-        ..head_limits(&session.generation().program.global)
+        ..head_limits(&context.session.generation().program.global)
     };
     let mut scan = Scan::default();
-    let timeouts = &session.proxy().timeouts;
+    let timeouts = &context.session.proxy().timeouts;
     // The time of the first request begins at the accept, that of others at their first byte.
-    let begin = if client.served == 0 { client.ready } else { rt::now() };
+    let begin = if context.client.served == 0 { context.client.ready } else { rt::now() };
     let deadline = timeouts.request().map(|limit| begin + limit);
     let mut armed = false;
     std::future::poll_fn(|cx| {
-        let received = client.conn.poll_head(cx, &limits, &mut scan, &mut state.borrow_mut().request);
-        let silent = !client.conn.has_received() && (client.served > 0 || http.ignore_probes);
+        let received = context.client.conn.poll_head(cx, &limits, &mut scan, &mut context.state.borrow_mut().request);
+        let silent = !context.client.conn.has_received() && (context.client.served > 0 || http.ignore_probes);
         match received {
-            Poll::Ready(h1::ReadResult::Head { glitch: true, .. }) if record_glitch(session) => {
+            Poll::Ready(h1::ReadResult::Head { glitch: true, .. }) if record_glitch(context.session) => {
                 Poll::Ready(ReceivedRequest::Cut)
             }
             Poll::Ready(h1::ReadResult::Head { body, length, .. }) => {
-                stages::head_received(session, &mut state.borrow_mut(), length);
+                stages::head_received(context.session, &mut context.state.borrow_mut(), length);
                 Poll::Ready(ReceivedRequest::Head(body))
             }
             Poll::Ready(h1::ReadResult::Invalid { status, fault }) => {
                 if let Some(fault) = fault {
-                    capture_errors::request(session, fault, client.conn.received());
+                    capture_errors::request(context.session, fault, context.client.conn.received());
                 }
-                Poll::Ready(refuse(session, state, status))
+                Poll::Ready(refuse(context.session, &context.state, status))
             }
             Poll::Ready(h1::ReadResult::Closed) if silent => Poll::Ready(ReceivedRequest::Silence),
             Poll::Ready(h1::ReadResult::Closed) => {
@@ -215,14 +206,14 @@ async fn receive(session: &Session, client: &mut Client, state: &SharedStreamSta
                 Poll::Ready(ReceivedRequest::Failed { outcome, status: 400 })
             }
             Poll::Pending => {
-                if client.conn.has_received() {
-                    state.borrow_mut().timings.first_byte.get_or_insert(rt::now());
+                if context.client.conn.has_received() {
+                    context.state.borrow_mut().timings.first_byte.get_or_insert(rt::now());
                 }
                 if !armed {
                     armed = true;
-                    client.timer.arm(deadline);
+                    context.client.timer.arm(deadline);
                 }
-                client.timer.poll_expired(cx).map(|()| {
+                context.client.timer.poll_expired(cx).map(|()| {
                     if silent {
                         return ReceivedRequest::Nothing;
                     }
@@ -292,7 +283,7 @@ pub async fn expired(session: &StreamTask, client: &mut Client) {
         stages::request_counted(session, &mut state.borrow_mut());
         finish(&state, Outcome::new(Cause::ClientTimeout, Phase::Request), 408);
     }
-    reply_malformed(session, client, state, 408).await;
+    reply_malformed(RequestContext { session, client, state }, 408).await;
 }
 
 /// Compares a URI that begins with a slash with the path and query of the target, others with the whole target.
@@ -318,17 +309,17 @@ fn proof(session: &Session, state: &SharedStreamState) -> Option<Reply<'static>>
 }
 
 /// Answers a monitoring request; it is not logged.
-async fn monitor(session: &Session, client: &mut Client, state: SharedStreamState, body: UnreadBody) {
+async fn monitor(context: RequestContext<'_>, body: UnreadBody) {
     let status = {
-        let state = state.borrow();
-        let proxy = session.proxy();
-        let view = EvalContext::request(session, &state);
+        let state = context.state.borrow();
+        let proxy = context.session.proxy();
+        let view = EvalContext::request(context.session, &state);
         let fails = !proxy.monitor_fail.is_empty()
             && view.lend(|context| proxy.monitor_fail.iter().any(|condition| condition.holds(context)));
         if fails { 503 } else { 200 }
     };
-    metrics::monitored(session, status);
-    reply_unread(session, client, state, Answer { logged: false, ..Answer::new(status, None) }, body).await;
+    metrics::monitored(context.session, status);
+    reply_unread(context, Answer { logged: false, ..Answer::new(status, None) }, body).await;
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use crate::session::Session;
 use crate::stream::client::Client;
 use crate::stream::client_abort::LEFT;
 use crate::stream::content::Stopped;
+use crate::stream::context::RequestContext;
 use crate::stream::header_validation::{awaits_body, screen};
 use crate::stream::reply::cut;
 use crate::stream::reply::{finish, reply_error_unread};
@@ -32,126 +33,122 @@ pub struct Route<'s> {
     pub features: Features,
 }
 
-/// State and body of a request that continues.
-type RoutedRequest = (SharedStreamState, UnreadBody);
+/// A request that continues, and its body.
+type RoutedRequest<'s> = (RequestContext<'s>, UnreadBody);
 
 /// Chooses the backend of a request, and runs the rules of frontend and backend. `None`: the request has ended.
 pub async fn route<'s>(
-    session: &'s Session,
-    client: &mut Client,
-    state: SharedStreamState,
+    mut context: RequestContext<'s>,
     body: UnreadBody,
-) -> Option<(Route<'s>, SharedStreamState, UnreadBody)> {
-    let proxy = session.proxy();
-    stages::request_rules_begin(session, &state);
-    let (state, body) = match proxy.features.have(Features::SCREENING) {
-        true => pass(session, client, state, body, proxy, None).await?,
-        false => (state, body),
-    };
-    let chosen = state.borrow().route.backend;
+) -> Option<(Route<'s>, RequestContext<'s>, UnreadBody)> {
+    let proxy = context.session.proxy();
+    stages::request_rules_begin(context.session, &context.state);
+    let mut body = body;
+    if proxy.features.have(Features::SCREENING) {
+        (context, body) = pass(context, body, proxy, None).await?;
+    }
+    let chosen = context.state.borrow().route.backend;
     // A session in TCP mode that was upgraded may have its backend already.
-    let target = chosen.or_else(|| switch(session, client, &state));
-    if state.borrow().rules.exhausted.get() {
-        rt::boxed(request_rules::exhausted(session, client, state, body)).await;
+    let target = chosen.or_else(|| switch(&context));
+    if context.state.borrow().rules.exhausted.get() {
+        rt::boxed(request_rules::exhausted(context, body)).await;
         return None;
     }
-    let target = target.map(|index| session.proxy_at(index));
+    let target = target.map(|index| context.session.proxy_at(index));
     let Some((own, backend)) = target.and_then(|proxy| proxy.backend.as_ref().map(|own| (proxy, own))) else {
-        state.borrow_mut().timings.request = None;
+        context.state.borrow_mut().timings.request = None;
         let failure = Failure { outcome: Outcome::new(Cause::Server, Phase::Connect), status: 503, page: true };
-        rt::boxed(reply_error_unread(session, client, state, failure, body)).await;
+        rt::boxed(reply_error_unread(context, failure, body)).await;
         return None;
     };
-    let features = state.borrow_mut().choose_backend(own);
+    let features = context.state.borrow_mut().choose_backend(own);
     if own.mode != Mode::Http {
         // Its servers do not accept HTTP requests.
-        refuse_mode(session, state);
+        refuse_mode(context.session, context.state);
         return None;
     }
     if own.index != proxy.index {
-        state.borrow().order(Orders::leave_backend);
+        context.state.borrow().order(Orders::leave_backend);
     }
-    let asks_agents = stages::routed(session, &state, own, features);
+    let asks_agents = stages::routed(context.session, &context.state, own, features);
     if own.index != proxy.index && (asks_agents || !own.rules.request_content.is_empty()) {
         let of_frontend = proxy.rules.spoe.as_ref().map_or(&[][..], |events| &events.backend_content);
         for (rules, delay) in [(of_frontend, None), own.rules.on_request_bytes()] {
-            let Client { conn, timer, .. } = &mut *client;
+            let Client { conn, timer, .. } = &mut *context.client;
             if rules.is_empty() {
                 continue;
             }
-            match rt::boxed(content::http_request(session, conn, timer, &state, rules, delay)).await {
+            match rt::boxed(content::http_request(context.session, conn, timer, &context.state, rules, delay)).await {
                 Ok(()) => {}
                 Err(Stopped::Cut(outcome)) => {
-                    cut(session, state, outcome);
+                    cut(context.session, context.state, outcome);
                     return None;
                 }
                 Err(Stopped::Ended(ending)) => {
-                    request_rules::end(session, client, state, RequestEnd::Ended(*ending), body).await;
+                    request_rules::end(context, RequestEnd::Ended(*ending), body).await;
                     return None;
                 }
                 Err(Stopped::Left) => {
-                    request_rules::end(session, client, state, RequestEnd::Failed(LEFT), body).await;
+                    request_rules::end(context, RequestEnd::Failed(LEFT), body).await;
                     return None;
                 }
             }
         }
         if let Some(events) = proxy.rules.spoe.as_ref().filter(|events| !events.backend_request.is_empty())
-            && let Err(over) = request_rules::rule(session, client, &state, &events.backend_request).await
+            && let Err(over) = request_rules::rule(&mut context, &events.backend_request).await
         {
-            request_rules::end(session, client, state, over, body).await;
+            request_rules::end(context, over, body).await;
             return None;
         }
     }
-    let (state, body) = match own.index != proxy.index && own.features.have(Features::SCREENING) {
-        true => pass(session, client, state, body, own, Some(proxy)).await?,
-        false => (state, body),
-    };
-    Some((Route { proxy: own, backend, features }, state, body))
+    if own.index != proxy.index && own.features.have(Features::SCREENING) {
+        (context, body) = pass(context, body, own, Some(proxy)).await?;
+    }
+    Some((Route { proxy: own, backend, features }, context, body))
 }
 
 /// Validates a request for `proxy`, and runs its rules. `before`: the frontend whose rules have run, if `proxy` is the backend.
 /// `None`: the request has ended.
-async fn pass(
-    session: &Session,
-    client: &mut Client,
-    state: SharedStreamState,
+async fn pass<'s>(
+    mut context: RequestContext<'s>,
     body: UnreadBody,
     proxy: &Proxy,
     before: Option<&Proxy>,
-) -> Option<RoutedRequest> {
-    let mut screened = screen(&state, proxy, before);
-    if screened.is_ok() && awaits_body(&state, proxy, before) {
-        screened = rt::boxed(buffering::wait(session, client, &state, proxy)).await;
+) -> Option<RoutedRequest<'s>> {
+    let mut screened = screen(&context.state, proxy, before);
+    if screened.is_ok() && awaits_body(&context.state, proxy, before) {
+        screened = rt::boxed(buffering::wait(&mut context, proxy)).await;
     }
     if let Err(failure) = screened {
-        rt::boxed(reply_error_unread(session, client, state, failure, body)).await;
+        rt::boxed(reply_error_unread(context, failure, body)).await;
         return None;
     }
-    if password_check::may_wait(&state, proxy)
-        && let Err(failure) = rt::boxed(password_check::check(session, &mut client.conn, &state, proxy)).await
+    if password_check::may_wait(&context.state, proxy)
+        && let Err(failure) =
+            rt::boxed(password_check::check(context.session, &mut context.client.conn, &context.state, proxy)).await
     {
-        rt::boxed(reply_error_unread(session, client, state, failure, body)).await;
+        rt::boxed(reply_error_unread(context, failure, body)).await;
         return None;
     }
     if !proxy.rules.http_request.is_empty()
-        && let Err(over) = request_rules::rule(session, client, &state, &proxy.rules.http_request).await
+        && let Err(over) = request_rules::rule(&mut context, &proxy.rules.http_request).await
     {
-        request_rules::end(session, client, state, over, body).await;
+        request_rules::end(context, over, body).await;
         return None;
     }
     if let Some(page) = &proxy.stats
-        && stats_page::is_asked(page, &state.borrow().request)
+        && stats_page::is_asked(page, &context.state.borrow().request)
     {
-        rt::boxed(stats_page::answer(session, client, state, proxy, page, body)).await;
+        rt::boxed(stats_page::answer(context, proxy, page, body)).await;
         return None;
     }
     if !proxy.rules.redirects.is_empty()
-        && let Err(over) = request_rules::rule(session, client, &state, &proxy.rules.redirects).await
+        && let Err(over) = request_rules::rule(&mut context, &proxy.rules.redirects).await
     {
-        request_rules::end(session, client, state, over, body).await;
+        request_rules::end(context, over, body).await;
         return None;
     }
-    Some((state, body))
+    Some((context, body))
 }
 
 /// Ends a request for a backend in TCP mode; only upgraded connections can get one.

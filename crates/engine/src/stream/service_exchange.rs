@@ -10,7 +10,7 @@ use expression::sample::Direction;
 use live::trace::events;
 
 use crate::session::Session;
-use crate::stream::client::Client;
+use crate::stream::context::RequestContext;
 use crate::stream::dispatch::{Failed, fail, trailers};
 use crate::stream::exchange::{End, Exchange, ServiceProgress, Terms};
 use crate::stream::head_limits::head_limits;
@@ -47,81 +47,73 @@ impl<'a> Serving<'a> {
 }
 
 /// Serves a request by the service of that number.
-pub async fn serve(session: &Session, client: &mut Client, state: SharedStreamState, number: usize, body: UnreadBody) {
+pub async fn serve(context: RequestContext<'_>, number: usize, body: UnreadBody) {
+    let session = context.session;
     let shared = &session.worker.process;
     let row = shared.services.names().get(number);
     let (shown, ruled) = row.map(|row| (ServiceName::Shared(row.shown.clone()), row.ruled)).unwrap_or_default();
     let start = |state: &SharedStreamState| shared.services.start(number, session, state);
-    run(session, client, state, shown, ruled, start, body).await;
+    run(context, shown, ruled, start, body).await;
 }
 
 /// Serves a request by a service that was already started.
 pub async fn stream(
-    session: &Session,
-    client: &mut Client,
-    state: SharedStreamState,
+    context: RequestContext<'_>,
     StartedService { service, shown, ruled }: StartedService,
     body: UnreadBody,
 ) {
-    run(session, client, state, shown, ruled, |_| service, body).await;
+    run(context, shown, ruled, |_| service, body).await;
 }
 
 /// Passes the request's head to the filters, then starts the service and serves the request.
 async fn run(
-    session: &Session,
-    client: &mut Client,
-    state: SharedStreamState,
+    context: RequestContext<'_>,
     shown: ServiceName,
     ruled: bool,
     start: impl FnOnce(&SharedStreamState) -> Option<Box<dyn Service>>,
     body: UnreadBody,
 ) {
-    let refused = if ruled { outgoing_head::pass_to_service(session, &mut client.conn, &state).await } else { None };
+    let refused = if ruled {
+        outgoing_head::pass_to_service(context.session, &mut context.client.conn, &context.state).await
+    } else {
+        None
+    };
     let started = match refused {
         Some(refused) => Err(refused),
-        None => start(&state).ok_or(UNSERVED.into()),
+        None => start(&context.state).ok_or(UNSERVED.into()),
     };
     let mut service = match started {
         Ok(service) => service,
-        Err(refused) => return rt::boxed(reply_refused_unread(session, client, state, refused, body)).await,
+        Err(refused) => return rt::boxed(reply_refused_unread(context, refused, body)).await,
     };
-    begin(session, &state, shown);
-    finish(session, client, state, Serving::new(&mut *service, ruled), body).await;
+    begin(context.session, &context.state, shown);
+    finish(context, Serving::new(&mut *service, ruled), body).await;
 }
 
 /// Serves a request with a stored response.
-pub async fn stored(
-    session: &Session,
-    client: &mut Client,
-    state: SharedStreamState,
-    stored: Option<StoredResponse>,
-    body: UnreadBody,
-) {
-    let refused = outgoing_head::pass_to_service(session, &mut client.conn, &state).await;
+pub async fn stored(mut context: RequestContext<'_>, stored: Option<StoredResponse>, body: UnreadBody) {
+    let refused = outgoing_head::pass_to_service(context.session, &mut context.client.conn, &context.state).await;
     let mut stored = match (stored, refused) {
         (Some(stored), None) => stored,
         (_, refused) => {
             let refused = refused.unwrap_or(UNSERVED.into());
-            return rt::boxed(reply_refused_unread(session, client, state, refused, body)).await;
+            return rt::boxed(reply_refused_unread(context, refused, body)).await;
         }
     };
-    begin(session, &state, cache::SHOWN);
-    match cache_hit::answer(session, client, &state, &mut stored, &body).await {
+    begin(context.session, &context.state, cache::SHOWN);
+    match cache_hit::answer(&mut context, &mut stored, &body).await {
         Ok(()) => {
-            tracing::service(session, &state.borrow(), &events::APPLET_FREE);
-            client.conn.release();
-            conclude::conclude(session, state);
+            tracing::service(context.session, &context.state.borrow(), &events::APPLET_FREE);
+            context.client.conn.release();
+            let client = context.conclude();
             match body.absent() {
                 Ok(end) => client.keep(end),
                 Err(_) => client.linger(),
             }
         }
         Err(begun) => {
-            let arguments = (session, client, state, Serving { service: &mut stored, ruled: true, begun }, body);
-            rt::boxed_with(arguments, |(session, client, state, serving, body)| {
-                finish(session, client, state, serving, body)
-            })
-            .await;
+            let arguments = (context, Serving { service: &mut stored, ruled: true, begun }, body);
+            rt::boxed_with(arguments, |(context, serving, body)| finish(context, serving, body)).await;
         }
     }
 }
@@ -139,31 +131,25 @@ fn begin(session: &Session, state: &SharedStreamState, shown: ServiceName) {
 }
 
 /// Forwards the response of a service to the client, starting at the state of `begun`.
-async fn finish(
-    session: &Session,
-    client: &mut Client,
-    state: SharedStreamState,
-    serving: Serving<'_>,
-    body: UnreadBody,
-) {
-    let proxy = session.proxy();
-    let known_filters = state.borrow().filters.clone();
+async fn finish(context: RequestContext<'_>, serving: Serving<'_>, body: UnreadBody) {
+    let proxy = context.session.proxy();
+    let known_filters = context.state.borrow().filters.clone();
     let filters = known_filters.clone().filter(|_| serving.ruled);
     if !serving.ruled
         && let Some(filters) = known_filters
     {
-        filter::negotiate(session, &filters, &state);
+        filter::negotiate(context.session, &filters, &context.state);
     }
     let rule = trailers(proxy.http.drop_request_trailers, None);
     let mut up = RequestBody::idle();
-    let started = body::start(&mut up, body, Coding::Removed, client, &state, |up, has_body| {
+    let started = body::start(&mut up, body, Coding::Removed, context.client, &context.state, |up, has_body| {
         filter::install(filters.as_ref(), Direction::Request, up, has_body);
         up.trailers = rule;
     });
     if started.is_err() {
-        return reply_broken(session, client, state).await;
+        return reply_broken(context).await;
     }
-    answer(session, client, state, serving, up).await;
+    answer(context, serving, up).await;
 }
 
 /// Returns the service for a request whose server has failed with that status (`stale-if-error`). `None`: there is none, or a
@@ -183,85 +169,73 @@ fn fall_back(
 }
 
 /// Answers a request with a stored response that its server has validated.
-pub async fn answer_validated(session: &Session, client: &mut Client, state: SharedStreamState, mut up: RequestBody) {
-    let started = validation::answer(session, &mut state.borrow_mut());
+pub async fn answer_validated(context: RequestContext<'_>, mut up: RequestBody) {
+    let started = validation::answer(context.session, &mut context.state.borrow_mut());
     up.set_coding(Coding::Removed);
     match started {
-        Some(started) => take_over(session, client, state, started, up).await,
-        None => conclude::conclude(session, state),
+        Some(started) => take_over(context, started, up).await,
+        None => {
+            context.conclude();
+        }
     }
 }
 
 /// Serves a request by a service instead of its server.
 async fn take_over(
-    session: &Session,
-    client: &mut Client,
-    state: SharedStreamState,
+    context: RequestContext<'_>,
     StartedService { service, shown, ruled }: StartedService,
     up: RequestBody,
 ) {
     {
-        let state = &mut *state.borrow_mut();
+        let state = &mut *context.state.borrow_mut();
         (state.route.service, state.outcome) = (Some(shown), SERVED);
     }
     match service {
-        Some(mut service) => answer(session, client, state, Serving::new(&mut *service, ruled), up).await,
-        None => conclude::conclude(session, state),
+        Some(mut service) => answer(context, Serving::new(&mut *service, ruled), up).await,
+        None => {
+            context.conclude();
+        }
     }
 }
 
 /// Answers a request that got no server.
-pub async fn refuse(
-    session: &Session,
-    client: &mut Client,
-    state: SharedStreamState,
-    refusal: Refusal,
-    mut up: RequestBody,
-) {
-    match fall_back(session, &state, refusal.status, &mut up) {
-        Some(started) => take_over(session, client, state, started, up).await,
-        None => reply_error(session, client, state, refusal, up).await,
+pub async fn refuse(context: RequestContext<'_>, refusal: Refusal, mut up: RequestBody) {
+    match fall_back(context.session, &context.state, refusal.status, &mut up) {
+        Some(started) => take_over(context, started, up).await,
+        None => reply_error(context, refusal, up).await,
     }
 }
 
 /// Ends a request whose exchange with a server has failed.
-pub async fn fail_at_server(
-    session: &Session,
-    client: &mut Client,
-    state: SharedStreamState,
-    failed: Failed,
-    mut up: RequestBody,
-) {
-    match fall_back(session, &state, failed.status.into(), &mut up) {
-        Some(started) => take_over(session, client, state, started, up).await,
-        None => fail(session, client, state, failed, up).await,
+pub async fn fail_at_server(context: RequestContext<'_>, failed: Failed, mut up: RequestBody) {
+    match fall_back(context.session, &context.state, failed.status.into(), &mut up) {
+        Some(started) => take_over(context, started, up).await,
+        None => fail(context, failed, up).await,
     }
 }
 
 /// Forwards the response of a service to the client.
-async fn answer(
-    session: &Session,
-    client: &mut Client,
-    state: SharedStreamState,
-    serving: Serving<'_>,
-    mut up: RequestBody,
-) {
+async fn answer(context: RequestContext<'_>, serving: Serving<'_>, mut up: RequestBody) {
     let Serving { service, ruled, begun } = serving;
-    let terms = terms(session, &state, ruled);
-    let mut exchange = Exchange::new(session, client, Upstream::Service(service), &state, terms, &mut up);
+    let terms = terms(context.session, &context.state, ruled);
+    let mut exchange =
+        Exchange::new(context.session, context.client, Upstream::Service(service), &context.state, terms, &mut up);
     let end = match exchange.take_up(begun) {
         Some(end) => end,
         None => exchange.run().await,
     };
     let (remains, ending) = (exchange.remains(), exchange.take_ending());
     drop(exchange);
-    tracing::service(session, &state.borrow(), &events::APPLET_FREE);
+    tracing::service(context.session, &context.state.borrow(), &events::APPLET_FREE);
     match end {
         End::Answered => {
-            state.borrow_mut().outcome = SERVED;
-            let rest = if remains.client_goes_on { up.end(&mut client.conn) } else { end_after(client, &state, &up) };
-            conclude::conclude(session, state);
-            continue_or_end(client, rest);
+            context.state.borrow_mut().outcome = SERVED;
+            let rest = if remains.client_goes_on {
+                up.end(&mut context.client.conn)
+            } else {
+                end_after(context.client, &context.state, &up)
+            };
+            continue_or_end(context.conclude(), rest);
         }
         End::Failed { outcome, status, page } => {
             let status = if remains.nothing_sent { status } else { 0 };
@@ -269,7 +243,7 @@ async fn answer(
             // it.
             let has_left = outcome == Outcome::new(Cause::Client, Phase::Headers);
             let outcome = if ending.is_some() || has_left { SERVED } else { outcome };
-            fail(session, client, state, Failed { outcome, status, page, ending }, up).await;
+            fail(context, Failed { outcome, status, page, ending }, up).await;
         }
         // Occur with servers only.
         End::Tunnel
@@ -279,8 +253,8 @@ async fn answer(
         | End::Overdue
         | End::Overtaken
         | End::Silent => {
-            state.borrow_mut().outcome = Outcome::new(Cause::Internal, Phase::Data);
-            conclude::conclude(session, state);
+            context.state.borrow_mut().outcome = Outcome::new(Cause::Internal, Phase::Data);
+            context.conclude();
         }
     }
 }

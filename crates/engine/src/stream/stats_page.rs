@@ -7,15 +7,13 @@ use policy::running::is_account;
 use wire::http::Head;
 
 use crate::service::registry::PageRequest;
-use crate::session::Session;
-use crate::stream::client::Client;
+use crate::stream::context::RequestContext;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::request_target::origin_form;
 use crate::stream::rules::request::{self as request_rules, RequestEnd};
 use crate::stream::started_service::StartedService;
 use crate::stream::{answer, service_exchange};
 use crate::stream_state::ServiceName;
-use crate::worker::SharedStreamState;
 
 /// Name of the page in log lines, in place of a server.
 const SHOWN: &str = "<STATS>";
@@ -28,54 +26,45 @@ pub fn is_asked(page: &StatsPage, request: &Head) -> bool {
 }
 
 /// Responds to a request for the page of `proxy`.
-pub async fn answer(
-    session: &Session,
-    client: &mut Client,
-    state: SharedStreamState,
-    proxy: &Proxy,
-    page: &StatsPage,
-    body: UnreadBody,
-) {
-    state.borrow_mut().route.service = Some(ServiceName::Known(SHOWN));
-    if let Err(over) = admit(session, client, &state, page).await {
-        return request_rules::end(session, client, state, over, body).await;
+pub async fn answer(mut context: RequestContext<'_>, proxy: &Proxy, page: &StatsPage, body: UnreadBody) {
+    context.state.borrow_mut().route.service = Some(ServiceName::Known(SHOWN));
+    if let Err(over) = admit(&mut context, page).await {
+        return request_rules::end(context, over, body).await;
     }
     let admin = {
-        let state = state.borrow();
-        let view = EvalContext::request(session, &state).behind(client.conn.behind());
+        let state = context.state.borrow();
+        let view = EvalContext::request(context.session, &state).behind(context.client.conn.behind());
         !page.admin.is_empty() && view.lend(|context| page.admin.iter().any(|condition| condition.holds(context)))
     };
     let request = PageRequest { proxy: proxy.index, admin };
     let service = {
-        let state = state.borrow();
-        session.worker.process.services.start_page(session, request, origin_form(state.request.target()))
+        let state = context.state.borrow();
+        context.session.worker.process.services.start_page(
+            context.session,
+            request,
+            origin_form(state.request.target()),
+        )
     };
-    service_exchange::stream(
-        session,
-        client,
-        state,
-        StartedService { service, shown: ServiceName::Known(SHOWN), ruled: false },
-        body,
-    )
-    .await;
+    service_exchange::stream(context, StartedService { service, shown: ServiceName::Known(SHOWN), ruled: false }, body)
+        .await;
 }
 
 /// Checks that a client may access the page.
 ///
 /// # Errors
 /// It may not; the response.
-async fn admit<'r>(
-    session: &Session,
-    client: &mut Client,
-    state: &SharedStreamState,
-    page: &'r StatsPage,
-) -> Result<(), RequestEnd<'r>> {
-    request_rules::rule(session, client, state, &page.rules).await?;
-    let state = state.borrow();
+async fn admit<'r>(context: &mut RequestContext<'_>, page: &'r StatsPage) -> Result<(), RequestEnd<'r>> {
+    request_rules::rule(context, &page.rules).await?;
+    let state = context.state.borrow();
     if page.accounts.is_empty()
-        || session.proxy().http.credentials(&state.request).is_some_and(|field| is_account(&page.accounts, field))
+        || context
+            .session
+            .proxy()
+            .http
+            .credentials(&state.request)
+            .is_some_and(|field| is_account(&page.accounts, field))
     {
         return Ok(());
     }
-    Err(RequestEnd::Ended(answer::ending(EvalContext::request(session, &state), &page.challenge)))
+    Err(RequestEnd::Ended(answer::ending(EvalContext::request(context.session, &state), &page.challenge)))
 }

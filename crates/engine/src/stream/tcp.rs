@@ -21,6 +21,7 @@ use crate::session::task::StreamTask;
 use crate::stream::client::Client;
 use crate::stream::connect;
 use crate::stream::content::Continuation;
+use crate::stream::context::RequestContext;
 use crate::stream::dispatch::splices;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::rules::cost;
@@ -52,14 +53,23 @@ pub fn serve<'a>(
         let inspected = if session.proxy().rules.request_content.is_empty() {
             Ok(false)
         } else {
-            let (rules, delay) = session.proxy().rules.on_request_bytes();
-            inspect(session, client, &state, rules, delay).await
+            let arguments = (session, &mut *client, &state);
+            rt::boxed_with(arguments, |(session, client, state)| async move {
+                let (rules, delay) = session.proxy().rules.on_request_bytes();
+                let state = SharedStreamState::clone(state);
+                inspect(&mut RequestContext { session, client, state }, rules, delay).await
+            })
+            .await
         };
         let ended = match inspected {
             Ok(true) => Ok(TcpEnd::Upgraded),
             Ok(false) => {
                 let arguments = (session, &mut *client, &state);
-                rt::boxed_with(arguments, |(session, client, state)| connect_and_carry(session, client, state)).await
+                rt::boxed_with(arguments, |(session, client, state)| async move {
+                    let state = SharedStreamState::clone(state);
+                    connect_and_carry(&mut RequestContext { session, client, state }).await
+                })
+                .await
             }
             Err(outcome) => Err(outcome),
         };
@@ -90,14 +100,10 @@ pub fn serve<'a>(
 
 /// Serves the session by a service.
 fn served<'a>(
-    session: &'a Session,
-    client: &'a mut Client,
-    state: &'a SharedStreamState,
+    context: &'a mut RequestContext<'_>,
     service: Box<ServiceRow>,
 ) -> rt::Recycled<impl Future<Output = Outcome> + 'a> {
-    rt::boxed_with((session, client, state, service), |(session, client, state, service)| async move {
-        byte_service::serve(session, client, state, &service).await
-    })
+    rt::boxed_with((context, service), |(context, service)| async move { byte_service::serve(context, &service).await })
 }
 
 /// Outcome of a stream in TCP mode without a connection of its own, which cannot occur: multiplexed streams are HTTP requests.
@@ -132,32 +138,31 @@ fn begin(session: &StreamTask) -> SharedStreamState {
 
 /// Runs the content rules of `proxy` over the client's data. Returns whether the session is upgraded to HTTP. A session that is
 /// assigned to a service is served here to its end.
+#[expect(clippy::manual_async_fn, reason = "the arguments of an asynchronous function lie in its future twice")]
 fn inspect<'a>(
-    session: &'a Session,
-    client: &'a mut Client,
-    state: &'a SharedStreamState,
+    context: &'a mut RequestContext<'_>,
     rules: &'a [Rule],
     delay: Option<Duration>,
-) -> rt::Recycled<impl Future<Output = Result<bool, Outcome>> + 'a> {
-    rt::boxed_with((session, client, state, rules, delay), |(session, client, state, rules, delay)| async move {
-        let Client { conn, timer, .. } = &mut *client;
+) -> impl Future<Output = Result<bool, Outcome>> + 'a {
+    async move {
+        let Client { conn, timer, .. } = &mut *context.client;
         let (stream, input) = conn.bytes().ok_or(NO_CONNECTION)?;
-        let passed = content::request(session, stream, input, timer, state, rules, delay).await;
+        let passed = content::request(context.session, stream, input, timer, &context.state, rules, delay).await;
         if passed.is_err() {
-            client.drop_connection();
+            context.client.drop_connection();
         }
         match passed? {
             Continuation::Goes => Ok(false),
             Continuation::Upgraded => Ok(true),
-            Continuation::Served(service) => Err(served(session, client, state, service).await),
+            Continuation::Served(service) => Err(served(context, service).await),
         }
-    })
+    }
 }
 
 /// Returns the hash for load balancing. Reads the data that has already arrived if the algorithm or the persistence uses it,
 /// without waiting.
-fn recognise(session: &Session, state: &SharedStreamState, backend: &Proxy, client: &mut Client) -> Option<u32> {
-    let (client, early) = client.conn.bytes()?;
+fn recognise(context: &mut RequestContext<'_>, backend: &Proxy) -> Option<u32> {
+    let (client, early) = context.client.conn.bytes()?;
     let backend = backend.backend.as_ref()?;
     let reads = matches!(backend.balance, BalanceSpec::RdpCookie { .. }) || backend.persistence.rdp_cookie.is_some();
     if reads {
@@ -168,7 +173,11 @@ fn recognise(session: &Session, state: &SharedStreamState, backend: &Proxy, clie
         let _ = client.try_read(early);
     }
     let recogniser = backend.recogniser.as_ref()?;
-    recogniser.hash(&Subject { source: state.borrow().source(session), request: None, bytes: early.data() })
+    recogniser.hash(&Subject {
+        source: context.state.borrow().source(context.session),
+        request: None,
+        bytes: early.data(),
+    })
 }
 
 /// Returns the index of the proxy that the switching rules choose for a session; `None`: no rule applies, and there is no
@@ -193,44 +202,44 @@ fn exhaustion(state: &SharedStreamState) -> Result<(), Outcome> {
 
 /// Chooses the backend of a session that its rules have accepted. `None`: the backend is in HTTP mode, and the session is
 /// upgraded.
-async fn choose_backend<'s>(
-    session: &'s Session,
-    client: &mut Client,
-    state: &SharedStreamState,
-) -> Result<Option<&'s Proxy>, Outcome> {
-    let frontend = session.proxy();
-    let target = frontend.frontend.as_ref().and_then(|own| switch(session, state, own, client.conn.received()));
-    exhaustion(state)?;
-    let Some(backend) = target.map(|index| session.proxy_at(index)).filter(|proxy| proxy.backend.is_some()) else {
+async fn choose_backend<'s>(context: &mut RequestContext<'s>) -> Result<Option<&'s Proxy>, Outcome> {
+    let frontend = context.session.proxy();
+    let target = frontend
+        .frontend
+        .as_ref()
+        .and_then(|own| switch(context.session, &context.state, own, context.client.conn.received()));
+    exhaustion(&context.state)?;
+    let Some(backend) = target.map(|index| context.session.proxy_at(index)).filter(|proxy| proxy.backend.is_some())
+    else {
         return Err(Outcome::new(Cause::Server, Phase::Connect));
     };
-    state.borrow_mut().choose_backend(backend);
+    context.state.borrow_mut().choose_backend(backend);
     if backend.mode == Mode::Http {
         return Ok(None);
     }
     if backend.index != frontend.index {
-        state.borrow().order(Orders::leave_backend);
+        context.state.borrow().order(Orders::leave_backend);
     }
-    metrics::backend(&session.worker, backend);
-    let asks_agents = filter::choose(session, state, backend);
+    metrics::backend(&context.session.worker, backend);
+    let asks_agents = filter::choose(context.session, &context.state, backend);
     if backend.index != frontend.index && (asks_agents || !backend.rules.request_content.is_empty()) {
         if let Some(events) = frontend.rules.spoe.as_ref().filter(|events| !events.backend_content.is_empty()) {
-            inspect(session, client, state, &events.backend_content, None).await?;
+            rt::boxed(inspect(context, &events.backend_content, None)).await?;
         }
         let (rules, delay) = backend.rules.on_request_bytes();
-        inspect(session, client, state, rules, delay).await?;
+        rt::boxed(inspect(context, rules, delay)).await?;
     }
     Ok(Some(backend))
 }
 
 /// Returns the hash for load balancing, of the configured key if there is one.
-fn hash(session: &Session, state: &SharedStreamState, backend: &Proxy, client: &mut Client) -> Option<u32> {
+fn hash(context: &mut RequestContext<'_>, backend: &Proxy) -> Option<u32> {
     match backend.backend.as_ref().and_then(|own| Some((own, own.hash_key.as_ref()?))) {
-        None => recognise(session, state, backend, client),
+        None => recognise(context, backend),
         Some((own, key)) => {
-            let known = state.borrow();
-            let bytes = Bytes::new(client.conn.received(), true);
-            connect::hash_of_key(EvalContext { bytes, ..EvalContext::request(session, &known) }, own, key)
+            let known = context.state.borrow();
+            let bytes = Bytes::new(context.client.conn.received(), true);
+            connect::hash_of_key(EvalContext { bytes, ..EvalContext::request(context.session, &known) }, own, key)
         }
     }
 }
@@ -245,20 +254,16 @@ fn asked_before_answers<'s>(frontend: &'s Proxy, backend: &'s Proxy) -> Vec<&'s 
     sessions.chain(answers).filter(|rules| !rules.is_empty()).collect()
 }
 
-async fn connect_and_carry(
-    session: &Session,
-    client: &mut Client,
-    state: &SharedStreamState,
-) -> Result<TcpEnd, Outcome> {
-    let frontend = session.proxy();
-    let Some(backend) = choose_backend(session, client, state).await? else { return Ok(TcpEnd::Upgraded) };
-    let hash = hash(session, state, backend, client);
-    let Client { conn, timer, .. } = client;
-    let bound = persistence::bind_session(session, state, backend, conn.received());
-    exhaustion(state)?;
+async fn connect_and_carry(context: &mut RequestContext<'_>) -> Result<TcpEnd, Outcome> {
+    let frontend = context.session.proxy();
+    let Some(backend) = choose_backend(context).await? else { return Ok(TcpEnd::Upgraded) };
+    let hash = hash(context, backend);
+    let Client { conn, timer, .. } = context.client;
+    let bound = persistence::bind_session(context.session, &context.state, backend, conn.received());
+    exhaustion(&context.state)?;
     let mut request = connect::Request {
-        session,
-        state,
+        session: context.session,
+        state: &context.state,
         proxy: backend,
         client: &mut *conn,
         waits_for_bytes: true,
@@ -270,11 +275,11 @@ async fn connect_and_carry(
         bound,
         fresh: true,
         first: true,
-        features: state.borrow().features,
+        features: context.state.borrow().features,
     };
     let Target { slot, mut link } = request.place().await.map_err(|Refusal { outcome, .. }| outcome)?;
-    conclude::log_step(session, state, Origin::Connect);
-    sticking::remember(session, &state.borrow());
+    conclude::log_step(context.session, &context.state, Origin::Connect);
+    sticking::remember(context.session, &context.state.borrow());
     let client_input = conn.take_received();
     let outcome = match Duplex::new(client_input, Buffer::empty(), Buffer::empty()) {
         Ok(mut duplex) => {
@@ -284,33 +289,36 @@ async fn connect_and_carry(
             if splices(frontend, backend, |splice| splice.response) {
                 duplex.down.splice();
             }
-            let filters = state.borrow().filters.clone();
+            let filters = context.state.borrow().filters.clone();
             filter::install(filters.as_ref(), Direction::Request, &mut duplex.up, true);
             let mut answers = Ok(true);
             let before = asked_before_answers(frontend, backend);
             if backend.rules.response_content.is_empty() && before.is_empty() {
                 // The server's data is not waited for.
-                sticking::answer_bytes(session, &state.borrow(), &[]);
+                sticking::answer_bytes(context.session, &context.state.borrow(), &[]);
             } else {
                 let (client, _) = conn.bytes().ok_or(NO_CONNECTION)?;
                 let server = link.carrier.transport().ok_or(NO_CONNECTION)?;
                 let ends = content::Ends { client, server, timer };
-                answers = rt::boxed(content::response(session, ends, &mut duplex, state, &before, backend)).await;
+                answers =
+                    rt::boxed(content::response(context.session, ends, &mut duplex, &context.state, &before, backend))
+                        .await;
             }
             filter::install_both(filters.as_ref(), &mut duplex);
             let limits = SilenceLimits::of_tunnel(frontend, backend);
             match answers {
-                Ok(true) => carry(session, client, state, duplex, &mut link.carrier, &limits).await,
+                Ok(true) => carry(context, duplex, &mut link.carrier, &limits).await,
                 Ok(false) => Outcome::default(),
                 Err(outcome) => outcome,
             }
         }
         Err(_) => Outcome::new(Cause::Internal, Phase::Data),
     };
-    tcp_info::part_from_server(session, &mut state.borrow_mut(), link.carrier.socket());
+    tcp_info::part_from_server(context.session, &mut context.state.borrow_mut(), link.carrier.socket());
     drop(link);
-    ejections::observe(&session.worker, backend, slot.server(), || observation(&state.borrow().timings, outcome));
-    state.borrow_mut().attempts.counts = Some(slot.release());
+    let observe = || observation(&context.state.borrow().timings, outcome);
+    ejections::observe(&context.session.worker, backend, slot.server(), observe);
+    context.state.borrow_mut().attempts.counts = Some(slot.release());
     if outcome == Outcome::default() { Ok(TcpEnd::Carried) } else { Err(outcome) }
 }
 

@@ -14,7 +14,7 @@ use policy::program::Proxy;
 use crate::orders::OwnTimeouts;
 use crate::session::Session;
 use crate::stream::activity::Activity;
-use crate::stream::client::Client;
+use crate::stream::context::RequestContext;
 use crate::stream::metrics;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
@@ -69,9 +69,7 @@ impl SilenceLimits {
 
 /// Transfers bytes in both directions until both sides have closed, one fails or a limit is reached.
 pub async fn carry(
-    session: &Session,
-    client: &mut Client,
-    state: &SharedStreamState,
+    context: &mut RequestContext<'_>,
     duplex: Duplex,
     server: &mut Carrier,
     limits: &SilenceLimits,
@@ -79,12 +77,12 @@ pub async fn carry(
     let now = rt::now();
     let mut carriage = Carriage {
         duplex,
-        client: &mut client.conn,
+        client: &mut context.client.conn,
         server,
-        timer: &mut client.timer,
+        timer: &mut context.client.timer,
         limits,
-        session,
-        state,
+        session: context.session,
+        state: &context.state,
         counted: now,
         client_side: Activity::new(now, limits.independent_client),
         server_side: Activity::new(now, limits.independent_server),
@@ -93,10 +91,10 @@ pub async fn carry(
     let (client_ended, is_told) = (carriage.duplex.client_ended(), carriage.duplex.down.is_finished());
     let is_late = outcome.cause == Cause::ClientTimeout && carriage.duplex.writes_to(Side::Client);
     if is_late || (outcome == Outcome::default() && client_ended) {
-        client.drop_connection();
+        context.client.drop_connection();
     } else if outcome.cause == Cause::Server && !is_told {
         // An orderly close would make the client believe that it has received everything.
-        client.cut_short();
+        context.client.cut_short();
     }
     outcome
 }

@@ -6,11 +6,9 @@ use conn::duplex::Duplex;
 use policy::program::Proxy;
 use wire::http::{Head, Method};
 
-use crate::session::Session;
-use crate::stream::client::Client;
+use crate::stream::context::RequestContext;
 use crate::stream::server_target::Target;
-use crate::stream::{conclude, filter, tcp_transfer};
-use crate::worker::SharedStreamState;
+use crate::stream::{filter, tcp_transfer};
 
 /// The data of a server that has opened a tunnel.
 #[derive(Default)]
@@ -27,27 +25,20 @@ pub fn is_asked(request: &Head) -> bool {
 }
 
 /// Forwards the data of a tunnel until both sides have closed.
-pub async fn carry(
-    session: &Session,
-    client: &mut Client,
-    state: SharedStreamState,
-    backend: &Proxy,
-    target: Target,
-    tunnelled: Tunnelled,
-) {
+pub async fn carry(mut context: RequestContext<'_>, backend: &Proxy, target: Target, tunnelled: Tunnelled) {
     let (Target { slot, mut link }, Tunnelled { head, input: server_input }) = (target, tunnelled);
-    let input = client.conn.take_received();
+    let input = context.client.conn.take_received();
     if let Ok(mut duplex) = Duplex::new(input, head, server_input) {
-        filter::install_both(state.borrow().filters.as_ref(), &mut duplex);
+        filter::install_both(context.state.borrow().filters.as_ref(), &mut duplex);
         let limits = tcp_transfer::SilenceLimits::of_upgrade(
-            session.proxy(),
+            context.session.proxy(),
             backend,
-            state.borrow().rules.orders.get().timeouts,
+            context.state.borrow().rules.orders.get().timeouts,
         );
-        let outcome = tcp_transfer::carry(session, client, &state, duplex, &mut link.carrier, &limits).await;
-        state.borrow_mut().outcome = outcome;
+        let outcome = tcp_transfer::carry(&mut context, duplex, &mut link.carrier, &limits).await;
+        context.state.borrow_mut().outcome = outcome;
     }
     drop(link);
-    state.borrow_mut().attempts.counts = Some(slot.release());
-    conclude::conclude(session, state);
+    context.state.borrow_mut().attempts.counts = Some(slot.release());
+    context.conclude();
 }

@@ -5,13 +5,13 @@ use policy::rule::{Rule, Wait};
 
 use super::{Progress, Stop, wait};
 use crate::script::{StreamAccess, Verdict};
-use crate::session::Session;
 use crate::stream::actions;
 use crate::stream::answer;
 use crate::stream::buffering::Intake;
 use crate::stream::cache::{self, Help};
 use crate::stream::client::Client;
 use crate::stream::client_abort::{self, LEFT, unless_left};
+use crate::stream::context::RequestContext;
 use crate::stream::decompression::{self, Undecoded};
 use crate::stream::ending::{AnswerTiming, Ending};
 use crate::stream::evaluate::EvalContext;
@@ -22,7 +22,6 @@ use crate::stream::script;
 use crate::stream::{rules, service_exchange};
 use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, StreamState};
-use crate::worker::SharedStreamState;
 use conn::h1::UnreadBody;
 
 /// Result of rules for a request that does not simply continue.
@@ -59,32 +58,19 @@ pub enum RequestEnd<'r> {
 ///
 /// # Errors
 /// The request ends here.
-pub async fn rule<'r>(
-    session: &Session,
-    client: &mut Client,
-    state: &SharedStreamState,
-    rules: &'r [Rule],
-) -> Result<(), RequestEnd<'r>> {
-    match rules_of(session, client, state, rules, Progress::default()) {
+pub async fn rule<'r>(context: &mut RequestContext<'_>, rules: &'r [Rule]) -> Result<(), RequestEnd<'r>> {
+    match rules_of(context, rules, Progress::default()) {
         None => Ok(()),
         Some(RuleOutcome::Ends(ending)) => Err(RequestEnd::Ended(ending)),
-        Some(RuleOutcome::Waits(pause, progress)) => {
-            rt::boxed(wait_and_resume(session, client, state, rules, pause, progress)).await
-        }
+        Some(RuleOutcome::Waits(pause, progress)) => rt::boxed(wait_and_resume(context, rules, pause, progress)).await,
     }
 }
 
 /// Runs the rules from their position. `None`: the request continues.
-fn rules_of<'r>(
-    session: &Session,
-    client: &Client,
-    state: &SharedStreamState,
-    rules: &'r [Rule],
-    mut progress: Progress,
-) -> Option<RuleOutcome<'r>> {
-    let state = &mut *state.borrow_mut();
-    let behind = client.conn.behind();
-    match rules::run_request(session, state, behind, rules, &mut progress) {
+fn rules_of<'r>(context: &RequestContext<'_>, rules: &'r [Rule], mut progress: Progress) -> Option<RuleOutcome<'r>> {
+    let state = &mut *context.state.borrow_mut();
+    let behind = context.client.conn.behind();
+    match rules::run_request(context.session, state, behind, rules, &mut progress) {
         // Only responses are stored.
         Stop::End | Stop::Store(_) => None,
         Stop::Wait(wait) => Some(RuleOutcome::Waits(Pause::Rule(wait), progress)),
@@ -95,7 +81,7 @@ fn rules_of<'r>(
         Stop::Cache(Help::Waits) => Some(RuleOutcome::Waits(Pause::Shared, progress)),
         Stop::Cache(_) => Some(RuleOutcome::Waits(Pause::Hints, progress)),
         Stop::Final(ended) => {
-            let view = EvalContext::request(session, state).behind(behind);
+            let view = EvalContext::request(context.session, state).behind(behind);
             Some(RuleOutcome::Ends(answer::ending(view, ended)))
         }
     }
@@ -103,9 +89,7 @@ fn rules_of<'r>(
 
 /// Waits as the rules require, and runs the remaining ones.
 async fn wait_and_resume<'r>(
-    session: &Session,
-    client: &mut Client,
-    state: &SharedStreamState,
+    context: &mut RequestContext<'_>,
     rules: &'r [Rule],
     mut pause: Pause<'r>,
     mut progress: Progress,
@@ -113,19 +97,17 @@ async fn wait_and_resume<'r>(
     loop {
         match pause {
             Pause::Turn => rt::yield_now().await,
-            Pause::Rule(wait @ (Wait::Script(_) | Wait::Agent(_))) => {
-                match run_action(session, client, state, wait).await {
-                    Ok(true) => {}
-                    Ok(false) => return Ok(()),
-                    Err(over) => {
-                        state.borrow().rules.last_rule.set(progress.last_of(rules));
-                        return Err(over);
-                    }
+            Pause::Rule(wait @ (Wait::Script(_) | Wait::Agent(_))) => match run_action(context, wait).await {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(over) => {
+                    context.state.borrow().rules.last_rule.set(progress.last_of(rules));
+                    return Err(over);
                 }
-            }
+            },
             Pause::Rule(Wait::Decompressed(plan)) => {
-                if let Err(error) = decompression::decompress(session, client, state, plan).await {
-                    state.borrow().rules.last_rule.set(progress.last_of(rules));
+                if let Err(error) = decompression::decompress(context, plan).await {
+                    context.state.borrow().rules.last_rule.set(progress.last_of(rules));
                     return Err(match error {
                         Undecoded::Failed(failure) => RequestEnd::Failed(failure),
                         Undecoded::Unsupported => RequestEnd::Ended(Ending::unsupported_coding()),
@@ -133,34 +115,34 @@ async fn wait_and_resume<'r>(
                 }
             }
             Pause::Disk => {
-                let Client { conn, timer, .. } = &mut *client;
-                let mut read = std::pin::pin!(cache::read(session, timer, state));
-                let read = unless_left(session, conn, state, |cx, _| read.as_mut().poll(cx)).await;
+                let Client { conn, timer, .. } = &mut *context.client;
+                let mut read = std::pin::pin!(cache::read(context.session, timer, &context.state));
+                let read = unless_left(context.session, conn, &context.state, |cx, _| read.as_mut().poll(cx)).await;
                 let ending = match read.map_err(RequestEnd::Failed)? {
                     Help::Answers => Some(Ending::cached()),
                     Help::Unsatisfied => Some(Ending::unsatisfied()),
                     _ => None,
                 };
                 if let Some(ending) = ending {
-                    state.borrow().rules.last_rule.set(progress.last_of(rules));
+                    context.state.borrow().rules.last_rule.set(progress.last_of(rules));
                     return Err(RequestEnd::Ended(ending));
                 }
             }
             Pause::Shared => {
-                if wait::share(session, client, state).await.map_err(RequestEnd::Failed)? == Help::Answers {
-                    state.borrow().rules.last_rule.set(progress.last_of(rules));
+                if wait::share(context).await.map_err(RequestEnd::Failed)? == Help::Answers {
+                    context.state.borrow().rules.last_rule.set(progress.last_of(rules));
                     return Err(RequestEnd::Ended(Ending::cached()));
                 }
             }
-            Pause::Hints => wait::send_hints(session, client, state).await.map_err(RequestEnd::Failed)?,
+            Pause::Hints => wait::send_hints(context).await.map_err(RequestEnd::Failed)?,
             Pause::Rule(wait) => {
-                if let Err(failure) = wait::wait(session, client, state, wait).await {
-                    state.borrow().rules.last_rule.set(progress.last_of(rules));
+                if let Err(failure) = wait::wait(context, wait).await {
+                    context.state.borrow().rules.last_rule.set(progress.last_of(rules));
                     return Err(RequestEnd::Failed(failure));
                 }
             }
         }
-        match rules_of(session, client, state, rules, progress) {
+        match rules_of(context, rules, progress) {
             None => return Ok(()),
             Some(RuleOutcome::Ends(ending)) => return Err(RequestEnd::Ended(ending)),
             Some(RuleOutcome::Waits(further, from)) => (pause, progress) = (further, from),
@@ -169,95 +151,83 @@ async fn wait_and_resume<'r>(
 }
 
 /// Runs a script action or an SPOE agent. Returns whether further rules are evaluated.
-async fn run_action(
-    session: &Session,
-    client: &mut Client,
-    state: &SharedStreamState,
-    wait: &Wait,
-) -> Result<bool, RequestEnd<'static>> {
-    let action = actions::begin(session, wait);
+async fn run_action(context: &mut RequestContext<'_>, wait: &Wait) -> Result<bool, RequestEnd<'static>> {
+    let action = actions::begin(context.session, wait);
     let verdict = match action {
         None => Verdict::Fail,
         Some(mut action) => {
             let (mut has_waited, mut intake) = (false, Intake::default());
-            let acted = unless_left(session, &mut client.conn, state, |cx, conn| {
-                let access = StreamAccess::of_message(session, state, Direction::Request, conn.behind());
+            let acted = unless_left(context.session, &mut context.client.conn, &context.state, |cx, conn| {
+                let access =
+                    StreamAccess::of_message(context.session, &context.state, Direction::Request, conn.behind());
                 let acted = action.poll(cx, &access).map(Ok);
                 if acted.is_ready() {
                     return acted;
                 }
                 has_waited = true;
                 // A script may read the body, so the rest of it is received in parallel.
-                intake.poll(cx, conn, state).map(|()| Err(LEFT))
+                intake.poll(cx, conn, &context.state).map(|()| Err(LEFT))
             })
             .await;
             if has_waited {
                 // As with `pause` and `do-resolve`, time spent in scripts and agents is part of the request time.
-                client_abort::note_wait(state);
+                client_abort::note_wait(&context.state);
             }
             acted.and_then(|acted| acted).map_err(RequestEnd::Failed)?
         }
     };
     script::effect_of(&verdict, Direction::Request).map_err(|ended| {
-        let state = state.borrow();
-        RequestEnd::Ended(script::end(EvalContext::request(session, &state), verdict, ended))
+        let state = context.state.borrow();
+        RequestEnd::Ended(script::end(EvalContext::request(context.session, &state), verdict, ended))
     })
 }
 
 /// Responds to a request that ends, or closes its connection.
-pub async fn end(
-    session: &Session,
-    client: &mut Client,
-    state: SharedStreamState,
-    over: RequestEnd<'_>,
-    body: UnreadBody,
-) {
+pub async fn end(mut context: RequestContext<'_>, over: RequestEnd<'_>, body: UnreadBody) {
     let ending = match over {
         RequestEnd::Ended(ending) => ending,
         RequestEnd::Failed(failure) => {
-            return rt::boxed(reply_error_unread(session, client, state, failure, body)).await;
+            return rt::boxed(reply_error_unread(context, failure, body)).await;
         }
     };
-    note(&mut state.borrow_mut(), &ending);
+    note(&mut context.state.borrow_mut(), &ending);
     match ending.manner {
         AnswerTiming::Prompt => {}
         AnswerTiming::Late => {
-            let backend = state.borrow().route.backend;
-            let proxy = backend.map_or(session.proxy(), |index| session.proxy_at(index));
-            rt::boxed(wait::tarpit(session, client, &state, proxy)).await;
+            let backend = context.state.borrow().route.backend;
+            let proxy = backend.map_or(context.session.proxy(), |index| context.session.proxy_at(index));
+            rt::boxed(wait::tarpit(&mut context, proxy)).await;
         }
-        AnswerTiming::Streamed(number) => {
-            return rt::boxed(service_exchange::serve(session, client, state, number, body)).await;
-        }
+        AnswerTiming::Streamed(number) => return rt::boxed(service_exchange::serve(context, number, body)).await,
         AnswerTiming::Never => {
-            client.conn.end_connection();
-            return cut(session, state, ending.outcome);
+            context.client.conn.end_connection();
+            return cut(context.session, context.state, ending.outcome);
         }
         AnswerTiming::Cached => {
-            let stored = cache::take_hit(session, &mut state.borrow_mut());
-            let arguments = (session, client, state, stored, body);
-            return rt::boxed_with(arguments, |(session, client, state, stored, body)| {
-                service_exchange::stored(session, client, state, stored, body)
+            let stored = cache::take_hit(context.session, &mut context.state.borrow_mut());
+            let arguments = (context, stored, body);
+            return rt::boxed_with(arguments, |(context, stored, body)| {
+                service_exchange::stored(context, stored, body)
             })
             .await;
         }
         AnswerTiming::Silent(hops) => {
             // If the system does not permit a silent drop, the connection is closed anyway.
-            client.forget(hops);
-            return cut(session, state, ending.outcome);
+            context.client.forget(hops);
+            return cut(context.session, context.state, ending.outcome);
         }
     }
     if ending.denied {
-        persistence::note_cookie(session, client, &state);
+        persistence::note_cookie(&context);
     }
-    finish(&state, ending.outcome, i32::from(ending.status));
-    reply_unread(session, client, state, Answer::new(ending.status, ending.text), body).await;
+    finish(&context.state, ending.outcome, i32::from(ending.status));
+    reply_unread(context, Answer::new(ending.status, ending.text), body).await;
 }
 
 /// Ends a request whose rules exceed their cost limit.
-pub async fn exhausted(session: &Session, client: &mut Client, state: SharedStreamState, body: UnreadBody) {
-    let ending = Ending::exhausted(EvalContext::request(session, &state.borrow()));
-    end(session, client, state, RequestEnd::Ended(ending), body).await;
+pub async fn exhausted(context: RequestContext<'_>, body: UnreadBody) {
+    let ending = Ending::exhausted(EvalContext::request(context.session, &context.state.borrow()));
+    end(context, RequestEnd::Ended(ending), body).await;
 }
 
 /// Records the outcome of a request.
