@@ -376,38 +376,9 @@ impl Filter for Scripted {
         make_output(output);
         let mut calls = 0;
         loop {
-            {
-                let mut payload = handle.lock();
-                if !self.way(direction).give(&mut payload, output) {
-                    return FilterOutput::Again;
-                }
-                let room = ROOM.saturating_sub(payload.data.len()).min(input.len());
-                payload.data.extend_from_slice(&input.data()[..room]);
-                input.consume(room);
-                let ends = ended && input.is_empty() && !payload.ended;
-                payload.ended = ended && input.is_empty();
-                let way = self.way(direction);
-                if way.start == Start::Refused {
-                    return FilterOutput::Refused;
-                }
-                // It is called again when more payload arrives, or when its waiting time is over.
-                let until = way.until.filter(|until| *until > rt::clock::moment());
-                if let Some(until) = until.filter(|_| calls == 0 && room == 0 && !ends && !payload.data.is_empty()) {
-                    return FilterOutput::Until(until);
-                }
-                if !payload.is_wanted {
-                    let all = payload.data.len();
-                    payload.forward(all);
-                }
-                if payload.data.is_empty() && (way.told_end || !payload.ended || !payload.is_wanted) {
-                    if !way.give(&mut payload, output) {
-                        return FilterOutput::Again;
-                    }
-                    let short = payload.announced.is_some_and(|length| length > way.sent);
-                    // The body is shorter than announced: the receiver must see an error.
-                    return if payload.ended && short { FilterOutput::Refused } else { FilterOutput::Through };
-                }
-                way.told_end = payload.ended;
+            let taken = self.way(direction).take_in(&mut handle.lock(), input, output, ended, calls == 0);
+            if let Some(passed) = taken {
+                return passed;
             }
             calls += 1;
             let before = handle.lock().data.len();
@@ -482,6 +453,47 @@ impl ScriptFilter for Scripted {
 }
 
 impl DirectionState {
+    /// Takes input. Returns how the turn ends if the function is not to be called.
+    fn take_in(
+        &mut self,
+        payload: &mut crate::payload::Payload,
+        input: &mut Buffer,
+        output: &mut Buffer,
+        ended: bool,
+        is_first: bool,
+    ) -> Option<FilterOutput> {
+        if !self.give(payload, output) {
+            return Some(FilterOutput::Again);
+        }
+        let room = ROOM.saturating_sub(payload.data.len()).min(input.len());
+        payload.data.extend_from_slice(&input.data()[..room]);
+        input.consume(room);
+        let ends = ended && input.is_empty() && !payload.ended;
+        payload.ended = ended && input.is_empty();
+        if self.start == Start::Refused {
+            return Some(FilterOutput::Refused);
+        }
+        // It is called again when more payload arrives, or when its waiting time is over.
+        let until = self.until.filter(|until| *until > rt::clock::moment());
+        if let Some(until) = until.filter(|_| is_first && room == 0 && !ends && !payload.data.is_empty()) {
+            return Some(FilterOutput::Until(until));
+        }
+        if !payload.is_wanted {
+            let all = payload.data.len();
+            payload.forward(all);
+        }
+        if payload.data.is_empty() && (self.told_end || !payload.ended || !payload.is_wanted) {
+            if !self.give(payload, output) {
+                return Some(FilterOutput::Again);
+            }
+            let short = payload.announced.is_some_and(|length| length > self.sent);
+            // The body is shorter than announced: the receiver must see an error.
+            return Some(if payload.ended && short { FilterOutput::Refused } else { FilterOutput::Through });
+        }
+        self.told_end = payload.ended;
+        None
+    }
+
     /// Moves forwarded payload to the output, not more than the head announces. False: the output is full.
     fn give(&mut self, payload: &mut crate::payload::Payload, output: &mut Buffer) -> bool {
         if let Some(length) = payload.announced {

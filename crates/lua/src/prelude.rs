@@ -154,25 +154,10 @@ fn telling(lua: &Lua, native: &Table, keeps_booleans: bool) -> mlua::Result<()> 
     native.set(
         "get_var",
         lua.create_function(move |_, name: String| {
+            let variable = Variable::parse(&name).ok().filter(|_| name.starts_with("proc."));
             // The second value: the variable is not process-wide.
-            let none = |wrong: bool| Ok((Plain::Nil, wrong));
-            let Some(variable) = Variable::parse(&name).ok().filter(|_| name.starts_with("proc.")) else {
-                return none(true);
-            };
-            let shown = |value: Option<Sample<'_>>| value.map_or(Plain::Nil, |value| of_sample(value, keeps_booleans));
-            let asked = |context: &Context<'_>| context.variables.lend(&variable, shown).unwrap_or(Plain::Nil);
-            let found = match (crate::here(), crate::process()) {
-                (Some(worker), _) => lend(&worker, asked),
-                (None, Some(process)) => {
-                    let known = Variables { process: Some(&process.live.variables), ..Variables::default() };
-                    lend_early(None, known, asked)
-                }
-                (None, None) => {
-                    let early = crate::VARIABLES.lock().unwrap_or_else(PoisonError::into_inner);
-                    shown(early.iter().find(|(known, _)| **known == *variable.text).map(|(_, value)| value.value()))
-                }
-            };
-            Ok((found, false))
+            let is_other = variable.is_none();
+            Ok((variable.map_or(Plain::Nil, |variable| process_variable(&variable, keeps_booleans)), is_other))
         })?,
     )?;
     native.set(
@@ -215,6 +200,23 @@ fn telling(lua: &Lua, native: &Table, keeps_booleans: bool) -> mlua::Result<()> 
             Ok(())
         })?,
     )
+}
+
+/// Returns the value of a variable of the process.
+fn process_variable(variable: &Variable, keeps_booleans: bool) -> Plain {
+    let shown = |value: Option<Sample<'_>>| value.map_or(Plain::Nil, |value| of_sample(value, keeps_booleans));
+    let asked = |context: &Context<'_>| context.variables.lend(variable, shown).unwrap_or(Plain::Nil);
+    match (crate::here(), crate::process()) {
+        (Some(worker), _) => lend(&worker, asked),
+        (None, Some(process)) => {
+            let known = Variables { process: Some(&process.live.variables), ..Variables::default() };
+            lend_early(None, known, asked)
+        }
+        (None, None) => {
+            let early = crate::VARIABLES.lock().unwrap_or_else(PoisonError::into_inner);
+            shown(early.iter().find(|(known, _)| **known == *variable.text).map(|(_, value)| value.value()))
+        }
+    }
 }
 
 /// Calls `with` with a context without a stream.

@@ -126,12 +126,7 @@ fn launch(
     // The master of a worker is already in the background, and its process id is in the pid file.
     let background = is_daemon && master.is_none();
     let null = if is_daemon && !background { NullDevice::open().ok() } else { None };
-    let pid_file = match (&settings.pid_file, &spec.global.pidfile) {
-        _ if master.is_some() => None,
-        (Some(path), _) => Some(path.as_path()),
-        (None, Some(path)) if background => Some(Path::new(path)),
-        (None, _) => None,
-    };
+    let pid_file = pid_file(settings, &spec, background).filter(|_| master.is_none());
     let starter = background::settle(background, pid_file, messages)?;
     rt::memory::keep_to_limits(usize::try_from(program.global.nbthread).unwrap_or(1) + SERVICE_THREADS);
     let _ = environment.set("HAPROXY_CLI", &host::runtime_addresses(&program));
@@ -139,8 +134,7 @@ fn launch(
     // All sockets are bound. After privileges are dropped, a failure could not be reported.
     predecessors.dismiss();
     machine::prepare(&spec.global.machine, messages);
-    let starts_programs = spec.global.checks.programs && rights.fork_wanted;
-    let last_step = Some(last_step(rights, kept.acme_folder.clone(), starts_programs, null));
+    let last_step = Some(last_step(rights, kept.acme_folder.clone(), spec.global.checks.programs, null));
     let machine = Machine { processors: threads.bindings, written: spec.global.machine.clone() };
     let service = Service {
         program,
@@ -166,6 +160,15 @@ fn launch(
         kept,
     };
     serve::serve(service, messages)
+}
+
+/// Returns the path of the pid file. The one of the configuration is used in the background only.
+fn pid_file<'a>(settings: &'a Settings, spec: &'a config::spec::Spec, background: bool) -> Option<&'a Path> {
+    match (&settings.pid_file, &spec.global.pidfile) {
+        (Some(path), _) => Some(path),
+        (None, Some(path)) if background => Some(Path::new(path)),
+        (None, _) => None,
+    }
 }
 
 /// Opens the files that are written after privileges were dropped.
@@ -227,10 +230,18 @@ fn say_limits(settings: &Settings, global: &policy::program::Global, messages: &
 }
 
 /// Returns the last step before the workers start, when everything is open.
-fn last_step(rights: Rights, folder: Option<Arc<Folder>>, starts_programs: bool, null: Option<NullDevice>) -> LastStep {
+fn last_step(
+    rights: Rights,
+    folder: Option<Arc<Folder>>,
+    checks_by_programs: bool,
+    null: Option<NullDevice>,
+) -> LastStep {
     Box::new(move |starter, messages| {
         rights::give_up(&rights, folder.as_deref(), messages)?;
-        if starts_programs && let Err(error) = rt::program::guard() {
+        if checks_by_programs
+            && rights.fork_wanted
+            && let Err(error) = rt::program::guard()
+        {
             let reason = files::reason(&error);
             messages.warning(&format!("Programs that check servers go on if this process is killed : {reason}"));
         }

@@ -311,14 +311,7 @@ pub async fn response(
     let Ends { client, server, timer } = ends;
     let ended = std::future::poll_fn(|cx| {
         loop {
-            let mut moved = FlowProgress::default();
-            let step = duplex.poll_up(cx, client, server, &mut moved);
-            state.borrow_mut().accounting.bytes.bytes_in += moved.read as u64;
-            match step {
-                Ok(FlowStep::Exhausted) => cx.waker().wake_by_ref(),
-                Ok(_) => {}
-                Err(_) => return Poll::Ready(Err(Outcome::new(Cause::Client, Phase::Data))),
-            }
+            forward_up(cx, duplex, client, server, state)?;
             let more = wait.receive(cx, server, &mut input);
             let bytes = Bytes::new(input.data(), wait.is_over());
             if let Some(action) = &mut running {
@@ -361,15 +354,37 @@ pub async fn response(
     match ended? {
         None => sticking::answer_bytes(session, &state.borrow(), input.data()),
         Some(Final::Close) => return Ok(false),
-        Some(ended) => {
-            cut(client, ended);
-            let phase = if matches!(ended, Final::SilentDrop(_)) { Phase::Request } else { Phase::Data };
-            return Err(outcome(state, ended, phase));
-        }
+        Some(ended) => return Err(cut_response(client, state, ended)),
     }
     duplex.down = Flow::idle();
     let started = duplex.down.start(input, Framing::UntilClose, false);
     started.map(|_| true).map_err(|_| Outcome::new(Cause::Internal, Phase::Data))
+}
+
+/// Forwards data of the client to the server.
+fn forward_up(
+    cx: &mut Context<'_>,
+    duplex: &mut Duplex,
+    client: &mut Transport,
+    server: &mut Transport,
+    state: &SharedStreamState,
+) -> Result<(), Outcome> {
+    let mut moved = FlowProgress::default();
+    let step = duplex.poll_up(cx, client, server, &mut moved);
+    state.borrow_mut().accounting.bytes.bytes_in += moved.read as u64;
+    match step {
+        Ok(FlowStep::Exhausted) => cx.waker().wake_by_ref(),
+        Ok(_) => {}
+        Err(_) => return Err(Outcome::new(Cause::Client, Phase::Data)),
+    }
+    Ok(())
+}
+
+/// Cuts the client's connection, as a rule on the server's answer demands; returns the outcome.
+fn cut_response(client: &mut Transport, state: &SharedStreamState, ended: &Final) -> Outcome {
+    cut(client, ended);
+    let phase = if matches!(ended, Final::SilentDrop(_)) { Phase::Request } else { Phase::Data };
+    outcome(state, ended, phase)
 }
 
 /// State of a wait for bytes to inspect.

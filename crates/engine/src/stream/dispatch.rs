@@ -79,12 +79,11 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
     }
     let persists = route.features.have(Features::PERSISTENCE);
     let bound = if persists { persistence::bind_request(&context, route.proxy, route.backend) } else { None };
-    if refused.is_some() || context.state.borrow().rules.exhausted.get() {
-        let refused = refused.unwrap_or(EXHAUSTED.into());
+    let exhausted = || context.state.borrow().rules.exhausted.get().then(|| EXHAUSTED.into());
+    if let Some(refused) = refused.or_else(exhausted) {
         return rt::boxed(reply_refused(context, refused, up)).await;
     }
-    let mut turn = RetryState { held: None, fresh: false, exclude: None };
-    let mut place = None;
+    let (mut turn, mut place) = (RetryState { held: None, fresh: false, exclude: None }, None);
     loop {
         let mut request = plan.request(&mut context, &mut up, bound, &mut turn);
         if let Err(begun) = request.begin(turn.held.take(), &mut place) {

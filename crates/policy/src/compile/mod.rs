@@ -198,23 +198,14 @@ fn compile_seated(
     let refused = defaults::diagnose(spec, resolver, out);
     let mut compiler = Compiler::new(spec, resolver, out);
     (compiler.failed, compiler.table_seats) = (refused, table_seats);
-    compiler.key_log(spec);
-    compiler.crt_stores(spec);
-    compiler.rings(spec);
+    compiler.prerequisites(spec);
     let namespaces = compiler.namespaces(spec);
     let global = compiler.global(spec, limits);
-    let (variables, spelling) = (compiler.variables(spec, global.bufsize), http::spelling(&spec.global));
+    let variables = compiler.variables(spec, global.bufsize);
     compiler.tables(spec);
-    let mut proxies: Vec<Proxy> = spec
-        .proxies
-        .iter()
-        .enumerate()
-        .map(|(index, proxy)| compiler.proxy(spec, index, proxy, &global, spelling.as_ref()))
-        .collect();
+    let mut proxies = compiler.proxies(spec, &global);
     let servers = compiler.link(spec, &mut proxies);
-    compiler.unused_checks(spec);
-    compiler.tell_of_shared_addresses(spec);
-    compiler.descriptors_have_one_owner(spec);
+    compiler.compare_sections(spec);
     let (fcgi_logs, spoe_logs) = (compiler.fcgi_logs(spec), compiler.spoe_logs(spec));
     let (log_forwards, resolvers) = (compiler.log_forwards(spec, global.nbthread), compiler.resolvers(spec));
     let (acme, ocsp) = (compiler.acme(spec), compiler.ocsp(&spec.global.tls));
@@ -313,6 +304,11 @@ struct Compiler<'a> {
     shared: names::Shared,
     /// Locations of known errors in the specification: objects missing from there are not reported again.
     doubts: Rc<[Span]>,
+}
+
+/// Returns the sizes of sockets' buffers; for unsent bytes, 0 is no limit.
+fn buffers_of(receive: Option<u32>, send: Option<u32>, unsent: Option<u32>) -> SocketBuffers {
+    SocketBuffers { receive, send, unsent: unsent.filter(|bytes| *bytes > 0) }
 }
 
 /// Returns the effective `tune.bufsize` and `tune.maxrewrite` in bytes.
@@ -428,6 +424,27 @@ impl<'a> Compiler<'a> {
         names
     }
 
+    /// Compiles what other sections refer to: the key log, the certificate stores, the rings.
+    fn prerequisites(&mut self, spec: &Spec) {
+        self.key_log(spec);
+        self.crt_stores(spec);
+        self.rings(spec);
+    }
+
+    /// Compiles the proxies, in the order of the configuration.
+    fn proxies(&mut self, spec: &Spec, global: &Global) -> Vec<Proxy> {
+        let spelling = http::spelling(&spec.global);
+        let written = spec.proxies.iter().enumerate();
+        written.map(|(index, proxy)| self.proxy(spec, index, proxy, global, spelling.as_ref())).collect()
+    }
+
+    /// Reports `healthcheck` sections without a server that uses them, and addresses and descriptors of several sections.
+    fn compare_sections(&mut self, spec: &Spec) {
+        self.unused_checks(spec);
+        self.tell_of_shared_addresses(spec);
+        self.descriptors_have_one_owner(spec);
+    }
+
     fn global(&mut self, spec: &Spec, limits: &SystemLimits) -> Global {
         let written = &spec.global;
         let tune = &written.tune;
@@ -465,16 +482,8 @@ impl<'a> Compiler<'a> {
             idle_pool_shared: tune.idle_pool_shared.unwrap_or(true),
             pool_low_descriptors: share(tune.pool_low_fd_ratio.unwrap_or(20)),
             pool_high_descriptors: share(tune.pool_high_fd_ratio.unwrap_or(25)),
-            client_buffers: SocketBuffers {
-                receive: tune.rcvbuf_client,
-                send: tune.sndbuf_client,
-                unsent: written.machine.unsent_client.filter(|bytes| *bytes > 0),
-            },
-            server_buffers: SocketBuffers {
-                receive: tune.rcvbuf_server,
-                send: tune.sndbuf_server,
-                unsent: written.machine.unsent_server.filter(|bytes| *bytes > 0),
-            },
+            client_buffers: buffers_of(tune.rcvbuf_client, tune.sndbuf_client, written.machine.unsent_client),
+            server_buffers: buffers_of(tune.rcvbuf_server, tune.sndbuf_server, written.machine.unsent_server),
             datagram_receive_buffer: tune.rcvbuf_frontend,
             datagram_send_buffer: tune.sndbuf_backend,
             pipesize: tune.pipesize,

@@ -71,6 +71,18 @@ struct SessionsQuery {
 }
 
 impl SessionsQuery {
+    /// Whether it selects a stream with that age in milliseconds and these names of its proxies and its server.
+    fn admits(&self, id: u64, age: u64, frontend: &str, backend: Option<&str>, server: Option<&str>) -> bool {
+        let named = |wanted: &Option<String>, name: Option<&str>| wanted.as_deref().is_none_or(|one| name == Some(one));
+        // No session is suspicious: each has a timeout or a running task.
+        !self.suspicious
+            && self.id.is_none_or(|wanted| wanted == id)
+            && self.older.is_none_or(|older| age >= older)
+            && named(&self.frontend, Some(frontend))
+            && named(&self.backend, backend)
+            && named(&self.server, server)
+    }
+
     fn read(program: &Program, words: &[String]) -> Result<Self, String> {
         let is_frontend = |name: &str| program.proxies.iter().any(|one| one.frontend.is_some() && *one.name == *name);
         let mut wish = Self::default();
@@ -225,16 +237,8 @@ fn line(session: &StreamTask, key: Key, wish: &SessionsQuery, text: &mut String)
     let server = server.and_then(|(backend, server)| backend.servers.get(server));
     let age = rt::now().millis_since(facts.timings.start);
     let frontend = session.proxy();
-    let named = |wanted: &Option<String>, name: Option<&str>| wanted.as_deref().is_none_or(|one| name == Some(one));
     let full = backend.zip(server).map(|(backend, server)| format!("{}/{}", backend.name, server.name));
-    // No session is suspicious: each has a timeout or a running task.
-    if wish.suspicious
-        || wish.id.is_some_and(|wanted| wanted != id)
-        || wish.older.is_some_and(|older| age < older)
-        || !named(&wish.frontend, Some(&frontend.name))
-        || !named(&wish.backend, backend.map(|backend| &*backend.name))
-        || !named(&wish.server, full.as_deref())
-    {
+    if !wish.admits(id, age, &frontend.name, backend.map(|backend| &*backend.name), full.as_deref()) {
         return;
     }
     let (protocol, source) = match facts.client(session) {

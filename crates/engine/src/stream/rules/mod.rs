@@ -268,19 +268,8 @@ impl<'s, 'r> RuleRun<'s, 'r> {
                 }
                 Some(RuleStep::Edit(edit))
             }
-            Action::SetVariable(variable, condition, expression) => {
-                let value = expression.evaluate(context);
-                condition.set(context, variable, value);
-                None
-            }
-            Action::FormatVariable(variable, condition, format) => {
-                let text = self.text();
-                format.render_in(context, text);
-                condition.set(context, variable, context.copy(context.fitting(text)).map(Value::Str));
-                None
-            }
-            Action::UnsetVariable(variable) => {
-                context.variables.unset(variable);
+            Action::SetVariable(..) | Action::FormatVariable(..) | Action::UnsetVariable(_) => {
+                self.change_variable(action, context);
                 None
             }
             Action::ChangeList(change) => {
@@ -324,6 +313,24 @@ impl<'s, 'r> RuleRun<'s, 'r> {
             | Action::LimitBandwidth(_)
             | Action::Attach(_)
             | Action::SetEnd(..) => Effect::of(self.session, action, context).map(RuleStep::Effect),
+        }
+    }
+
+    /// Sets or unsets a variable.
+    #[inline]
+    fn change_variable(&mut self, action: &Action, context: &sample::Context<'_>) {
+        match action {
+            Action::SetVariable(variable, condition, expression) => {
+                let value = expression.evaluate(context);
+                condition.set(context, variable, value);
+            }
+            Action::FormatVariable(variable, condition, format) => {
+                let text = self.text();
+                format.render_in(context, text);
+                condition.set(context, variable, context.copy(context.fitting(text)).map(Value::Str));
+            }
+            Action::UnsetVariable(variable) => context.variables.unset(variable),
+            _ => {}
         }
     }
 
