@@ -55,15 +55,14 @@ const UNFIT: Failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Requ
 
 /// Forwards a request to its backend, and the answer to the client. The parts of the context are parameters of their own: a future
 /// that begins with a struct is copied as a whole, all of its kilobyte, when its caller stores it.
-pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStreamState, mut body: UnreadBody) {
-    let mut context = RequestContext { session, client, state };
-    let route = match route::at_once(&context) {
-        Some(route) => route,
-        None => {
-            let Some(routed) = route::boxed(context, body).await else { return };
-            (context, body) = (routed.1, routed.2);
-            routed.0
-        }
+pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStreamState, body: UnreadBody) {
+    let context = RequestContext { session, client, state };
+    let (route, mut context, body) = match route::at_once(&context) {
+        Some(route) => (route, context, body),
+        None => match route::boxed(context, body).await {
+            Some(routed) => routed,
+            None => return,
+        },
     };
     if context.client.is_withdrawn {
         return withdraw(context);
@@ -110,8 +109,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
         }
         match ended.end {
             End::Answered | End::Validated => {
-                let left = answered(context, &plan, &mut up, target, &ended);
-                let Some(context) = left else { return };
+                let Some(context) = answered(context, &plan, &mut up, target, &ended) else { return };
                 return rt::boxed(service_exchange::answer_validated(context, up)).await;
             }
             End::Replay => turn = RetryState { held: Some(target.abort().slot), fresh: true, exclude: None },
