@@ -153,14 +153,10 @@ impl Duplex {
                 self.poll(cx, &mut client.transport, server, moved_up, moved_down)
             }
             (Downstream::H1(client), Carrier::H2(server)) => {
-                self.poll(cx, &mut client.transport, &mut **server, moved_up, moved_down)
+                self.poll(cx, &mut client.transport, server, moved_up, moved_down)
             }
-            (Downstream::H2(client), Carrier::Own(server)) => {
-                self.poll(cx, &mut **client, server, moved_up, moved_down)
-            }
-            (Downstream::H2(client), Carrier::H2(server)) => {
-                self.poll(cx, &mut **client, &mut **server, moved_up, moved_down)
-            }
+            (Downstream::H2(client), Carrier::Own(server)) => self.poll(cx, client, server, moved_up, moved_down),
+            (Downstream::H2(client), Carrier::H2(server)) => self.poll(cx, client, server, moved_up, moved_down),
             // An application's answer cannot open a tunnel.
             (_, Carrier::Fcgi(_) | Carrier::FcgiShare(_)) => Err((Side::Server, FlowError::Truncated)),
         }

@@ -51,6 +51,15 @@ pub struct ForwardTerms<'s> {
     pub spelling: Option<&'s Spelling>,
 }
 
+/// The heads of an exchange.
+#[derive(Debug, Clone, Copy)]
+pub struct Heads<'h> {
+    /// That of the request.
+    pub request: &'h Head,
+    /// That of its answer.
+    pub response: &'h Head,
+}
+
 /// Decisions about an answer's body and both connections, made from its head.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
@@ -341,11 +350,11 @@ impl Answer {
     pub fn queue_head(
         &mut self,
         format: HeadFormat,
-        (request, response): (&Head, &Head),
+        heads: Heads<'_>,
         plan: &Plan,
         onward: &ForwardTerms<'_>,
     ) -> Result<(), Overflow> {
-        Self::encode_head(format, (request, response), (plan, onward), self.flow.head_mut())
+        Self::encode_head(format, heads, plan, onward, self.flow.head_mut())
     }
 
     /// Writes the answer's head for the client.
@@ -354,10 +363,12 @@ impl Answer {
     /// It does not fit.
     pub fn encode_head(
         format: HeadFormat,
-        (request, response): (&Head, &Head),
-        (plan, onward): (&Plan, &ForwardTerms<'_>),
+        heads: Heads<'_>,
+        plan: &Plan,
+        onward: &ForwardTerms<'_>,
         out: &mut Buffer,
     ) -> Result<(), Overflow> {
+        let Heads { request, response } = heads;
         let version = response.version();
         let connection = match onward.tunnel {
             true if response.status() == 101 => ConnectionLine::Upgrade(response.first(b"upgrade").unwrap_or_default()),
@@ -451,7 +462,7 @@ impl Answer {
         {
             return Ok(true);
         }
-        whole::send_answer(cx, &mut self.flow, &mut **stream, moved)
+        whole::send_answer(cx, &mut self.flow, stream, moved)
     }
 
     fn poll_flow(
@@ -469,25 +480,21 @@ impl Answer {
             (Upstream::Service(service), Downstream::H1(server)) => {
                 flow.poll(cx, &mut Payload(&mut **service), &mut server.transport, moved)
             }
-            (Upstream::H1(transport), Downstream::H2(stream)) => flow.poll(cx, &mut **transport, &mut **stream, moved),
+            (Upstream::H1(transport), Downstream::H2(stream)) => flow.poll(cx, &mut **transport, stream, moved),
             (Upstream::H2(request), Downstream::H1(server)) => {
                 flow.poll(cx, &mut **request, &mut server.transport, moved)
             }
-            (Upstream::H2(request), Downstream::H2(stream)) => flow.poll(cx, &mut **request, &mut **stream, moved),
+            (Upstream::H2(request), Downstream::H2(stream)) => flow.poll(cx, &mut **request, stream, moved),
             (Upstream::Fcgi(connection), Downstream::H1(server)) => {
                 flow.poll(cx, &mut **connection, &mut server.transport, moved)
             }
-            (Upstream::Fcgi(connection), Downstream::H2(stream)) => {
-                flow.poll(cx, &mut **connection, &mut **stream, moved)
-            }
+            (Upstream::Fcgi(connection), Downstream::H2(stream)) => flow.poll(cx, &mut **connection, stream, moved),
             (Upstream::FcgiShare(request), Downstream::H1(server)) => {
                 flow.poll(cx, &mut **request, &mut server.transport, moved)
             }
-            (Upstream::FcgiShare(request), Downstream::H2(stream)) => {
-                flow.poll(cx, &mut **request, &mut **stream, moved)
-            }
+            (Upstream::FcgiShare(request), Downstream::H2(stream)) => flow.poll(cx, &mut **request, stream, moved),
             (Upstream::Service(service), Downstream::H2(stream)) => {
-                flow.poll(cx, &mut Payload(&mut **service), &mut **stream, moved)
+                flow.poll(cx, &mut Payload(&mut **service), stream, moved)
             }
         }
     }
@@ -504,7 +511,7 @@ impl Answer {
     ) -> Poll<io::Result<()>> {
         match client {
             Downstream::H1(server) => self.flow.poll_flush(cx, &mut server.transport, moved),
-            Downstream::H2(stream) => self.flow.poll_flush(cx, &mut **stream, moved),
+            Downstream::H2(stream) => self.flow.poll_flush(cx, stream, moved),
         }
     }
 

@@ -78,6 +78,14 @@ impl RequestBody {
         upstream: &mut Upstream<'_>,
         moved: &mut FlowProgress,
     ) -> Result<FlowStep, FlowError> {
+        if !self.has_body
+            && !self.opens_tunnel
+            && let Upstream::H2(request) = upstream
+            && whole::send_alone(&mut self.flow, request, moved)
+        {
+            self.finish(client, FlowStep::Finished);
+            return Ok(FlowStep::Finished);
+        }
         let step = match whole::send_request(cx, &mut self.flow, upstream, moved) {
             Some(sent) => sent?,
             None => self.poll_flow(cx, client, upstream, moved)?,
@@ -104,25 +112,21 @@ impl RequestBody {
             (Downstream::H1(server), Upstream::Service(service)) => {
                 flow.poll(cx, &mut server.transport, &mut Intake(&mut **service), moved)
             }
-            (Downstream::H2(stream), Upstream::H1(transport)) => flow.poll(cx, &mut **stream, &mut **transport, moved),
+            (Downstream::H2(stream), Upstream::H1(transport)) => flow.poll(cx, stream, &mut **transport, moved),
             (Downstream::H1(server), Upstream::H2(request)) => {
                 flow.poll(cx, &mut server.transport, &mut **request, moved)
             }
-            (Downstream::H2(stream), Upstream::H2(request)) => flow.poll(cx, &mut **stream, &mut **request, moved),
+            (Downstream::H2(stream), Upstream::H2(request)) => flow.poll(cx, stream, &mut **request, moved),
             (Downstream::H1(server), Upstream::Fcgi(connection)) => {
                 flow.poll(cx, &mut server.transport, &mut **connection, moved)
             }
-            (Downstream::H2(stream), Upstream::Fcgi(connection)) => {
-                flow.poll(cx, &mut **stream, &mut **connection, moved)
-            }
+            (Downstream::H2(stream), Upstream::Fcgi(connection)) => flow.poll(cx, stream, &mut **connection, moved),
             (Downstream::H1(server), Upstream::FcgiShare(request)) => {
                 flow.poll(cx, &mut server.transport, &mut **request, moved)
             }
-            (Downstream::H2(stream), Upstream::FcgiShare(request)) => {
-                flow.poll(cx, &mut **stream, &mut **request, moved)
-            }
+            (Downstream::H2(stream), Upstream::FcgiShare(request)) => flow.poll(cx, stream, &mut **request, moved),
             (Downstream::H2(stream), Upstream::Service(service)) => {
-                flow.poll(cx, &mut **stream, &mut Intake(&mut **service), moved)
+                flow.poll(cx, stream, &mut Intake(&mut **service), moved)
             }
         }
     }
@@ -139,7 +143,7 @@ impl RequestBody {
     ) -> Result<FlowStep, FlowError> {
         let step = match &mut *client {
             Downstream::H1(server) => self.flow.poll_drain(cx, &mut server.transport, moved)?,
-            Downstream::H2(stream) => self.flow.poll_drain(cx, &mut **stream, moved)?,
+            Downstream::H2(stream) => self.flow.poll_drain(cx, stream, moved)?,
         };
         self.finish(client, step);
         Ok(step)
