@@ -20,7 +20,7 @@ pub enum Carrier {
     /// A connection of HTTP/1, or in TCP mode: one request after the other.
     Own(Transport),
     /// A request of HTTP/2.
-    H2(Box<h2::Request>),
+    H2(h2::Request),
     /// A connection of FastCGI: one request after the other.
     Fcgi(Box<fcgi::Connection>),
     /// A request of FastCGI on a multiplexed connection.

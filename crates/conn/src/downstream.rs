@@ -23,7 +23,7 @@ pub enum Downstream {
     /// A connection of HTTP/1.
     H1(Server),
     /// A stream of HTTP/2.
-    H2(Box<h2::Stream>),
+    H2(h2::Stream),
 }
 
 /// The format of answer heads for a client.
@@ -78,7 +78,7 @@ macro_rules! with_client {
                 $same
             }
             $crate::downstream::Downstream::H2(stream) => {
-                let $end = &mut **stream;
+                let $end = &mut *stream;
                 $same
             }
         }
@@ -335,7 +335,7 @@ impl Downstream {
     pub fn completes(&mut self) -> bool {
         match self {
             Self::H1(_) => true,
-            Self::H2(stream) => crate::flow::ByteSource::completes(&mut **stream),
+            Self::H2(stream) => crate::flow::ByteSource::completes(stream),
         }
     }
 

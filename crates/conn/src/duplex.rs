@@ -150,7 +150,7 @@ impl Duplex {
     ) -> Result<DuplexStep, (Side, FlowError)> {
         match server {
             Carrier::Own(server) => with_client!(client, end => self.poll(cx, end, server, moved_up, moved_down)),
-            Carrier::H2(server) => with_client!(client, end => self.poll(cx, end, &mut **server, moved_up, moved_down)),
+            Carrier::H2(server) => with_client!(client, end => self.poll(cx, end, server, moved_up, moved_down)),
             // An application's answer cannot open a tunnel.
             Carrier::Fcgi(_) | Carrier::FcgiShare(_) => Err((Side::Server, FlowError::Truncated)),
         }

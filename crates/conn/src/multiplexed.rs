@@ -183,7 +183,7 @@ impl<'a> Connection<'a> {
     /// has ended.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Downstream>> {
         match self {
-            Self::H2(protocol) => protocol.poll(cx).map(|stream| stream.map(|stream| Downstream::H2(Box::new(stream)))),
+            Self::H2(protocol) => protocol.poll(cx).map(|stream| stream.map(Downstream::H2)),
         }
     }
 
@@ -389,7 +389,7 @@ impl Requests {
     /// Begins a request; `None`: the maximum is in progress, or the connection is about to end.
     pub fn begin(&self) -> Option<Carrier> {
         match self {
-            Self::H2(requests) => requests.begin().map(|request| Carrier::H2(Box::new(request))),
+            Self::H2(requests) => requests.begin().map(Carrier::H2),
             Self::Fcgi(requests) => requests.begin().map(|request| Carrier::FcgiShare(Box::new(request))),
         }
     }

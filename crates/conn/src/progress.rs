@@ -37,6 +37,10 @@ pub(crate) struct FrameProgress {
 }
 
 impl FrameProgress {
+    pub(crate) const fn new() -> Self {
+        Self { part: 0, completed: false }
+    }
+
     /// Records received payload; `is_whole`: its frame is complete.
     #[inline]
     pub(crate) fn note(&mut self, payload: usize, is_whole: bool) {

@@ -29,6 +29,15 @@ struct Connection {
     spare: bool,
 }
 
+/// Conditions for the use of an idle or multiplexed connection.
+#[derive(Clone, Copy)]
+pub struct ShareTerms<'t> {
+    /// Only a connection that was used before.
+    pub proven: bool,
+    /// Decides whether a request may share a connection, given whether its handshake is incomplete.
+    pub may_share: &'t dyn Fn(bool) -> bool,
+}
+
 impl Shared {
     /// For the worker with this number.
     pub(crate) fn new(worker: usize) -> Self {
@@ -71,14 +80,12 @@ impl Shared {
         self.connections.borrow_mut().push(own);
     }
 
-    /// Begins a request on a connection with that key and free capacity. With `proven` only on one that was used
-    /// before. `may_share` decides whether the request may share a connection, given whether its handshake is
-    /// incomplete.
+    /// Begins a request on a connection with that key and free capacity.
     pub(crate) fn take(
         &self,
         pool: &Pool,
         server: ServerId,
-        (proven, may_share): (bool, &dyn Fn(bool) -> bool),
+        terms: ShareTerms<'_>,
         wanted: PoolKey<'_>,
     ) -> Option<Link> {
         let mut connections = self.connections.borrow_mut();
@@ -87,10 +94,10 @@ impl Shared {
         }
         let generation = pool.generation(server);
         let mut fitting = connections.iter_mut().filter(|own| {
-            let proves = !proven || own.requests.answers() > 1;
+            let proves = !terms.proven || own.requests.answers() > 1;
             let fits = wanted.fits(own.pool_key.as_deref());
             let fits = own.server == server && own.generation == generation && proves && fits;
-            fits && may_share(own.requests.is_early())
+            fits && (terms.may_share)(own.requests.is_early())
         });
         let (own, carrier) =
             fitting.find_map(|own| Some((own.requests.begin()?, own)).map(|(carrier, own)| (own, carrier)))?;

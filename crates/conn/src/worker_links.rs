@@ -7,6 +7,7 @@ use rt::net::ParkedId;
 use crate::link::{Link, LinkFilter, Pool, ServerId};
 use crate::multiplexed::Requests;
 use crate::pool_key::{OwnedPoolKey, PoolKey};
+pub use crate::shared_connections::ShareTerms;
 use crate::shared_connections::Shared;
 
 /// One worker's side of the pool: records the server of each of its parked links, so that an event on one finds its
@@ -24,19 +25,12 @@ impl WorkerLinks {
         Self { worker, owners: RefCell::default(), takeovers: Cell::new(0), shared: Shared::new(worker) }
     }
 
-    /// Takes an idle link, see [`Pool::take`], or a stream of a multiplexed connection. `may_share` decides whether the
-    /// request may share a connection, given whether its handshake is incomplete.
-    pub fn take(
-        &self,
-        pool: &Pool,
-        server: ServerId,
-        (proven, may_share): (bool, &dyn Fn(bool) -> bool),
-        wanted_key: PoolKey<'_>,
-    ) -> Option<Link> {
-        if let Some(share) = self.shared.take(pool, server, (proven, may_share), wanted_key) {
+    /// Takes an idle link, see [`Pool::take`], or a stream of a multiplexed connection.
+    pub fn take(&self, pool: &Pool, server: ServerId, terms: ShareTerms<'_>, wanted_key: PoolKey<'_>) -> Option<Link> {
+        if let Some(share) = self.shared.take(pool, server, terms, wanted_key) {
             return Some(share);
         }
-        self.take_own(pool, server, proven, wanted_key)
+        self.take_own(pool, server, terms.proven, wanted_key)
     }
 
     /// Takes an idle link that owns its connection, see [`Pool::take`].
@@ -64,12 +58,7 @@ impl WorkerLinks {
     }
 
     /// Stores a connection that the server has opened, with its key. `generation`: the server's when it was assigned.
-    pub fn attach(
-        &self,
-        (server, generation): (ServerId, u32),
-        pool_key: Option<Box<OwnedPoolKey>>,
-        requests: &Requests,
-    ) {
+    pub fn attach(&self, server: ServerId, generation: u32, pool_key: Option<Box<OwnedPoolKey>>, requests: &Requests) {
         self.shared.attach(server, generation, pool_key, requests);
     }
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use weir_conn::downstream::HeadFormat;
 
-use weir_conn::exchange::{Answer, ForwardTerms};
+use weir_conn::exchange::{Answer, ForwardTerms, Heads};
 use wire::h1::{HeadLimits, Parse, RequestContext, Scan, parse_request, parse_response};
 use wire::http::{Framing, Head, Method};
 
@@ -84,7 +84,8 @@ fn plan(start: &str, lines: &str, beside: Beside) -> (Outcome, Vec<u8>) {
     };
     let plan = Answer::plan(HeadFormat::H1, &request, &response, &onward);
     let mut answer = Answer::default();
-    answer.queue_head(HeadFormat::H1, (&request, &response), &plan, &onward).unwrap();
+    let heads = Heads { request: &request, response: &response };
+    answer.queue_head(HeadFormat::H1, heads, &plan, &onward).unwrap();
     let (head, _) = answer.into_tunnel();
     let text = String::from_utf8(head.data().to_vec()).unwrap();
     let ends =

@@ -13,8 +13,9 @@ pub fn run(data: &[u8]) {
     let (first, second) = blocks.split_at(usize::from(*cut).min(blocks.len()));
     for block in [first, second] {
         let mut head = Head::new();
-        let mut reader = RequestReader::new(&mut head, Capacity { bytes: 4096, fields: 100 }, true);
-        if decoder.decode(block, 4096, |name, value| reader.field(name, value)).is_err() {
+        let capacity = Capacity { bytes: 4096, fields: 100 };
+        let mut reader = RequestReader::new(&mut head, capacity, true);
+        if decoder.decode_fields(block, capacity, |field| reader.field(field)).is_err() {
             return;
         }
         assert!(decoder.table_size() <= 256);

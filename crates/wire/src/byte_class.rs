@@ -42,6 +42,47 @@ fn all(text: &[u8], holds: impl Fn(u64) -> bool) -> bool {
     holds((ONES * u64::from(first)) & 0xffff | u64::from(middle) << 16 | (ONES * u64::from(last)) << 24)
 }
 
+/// Sets the high bit of each byte that is one of two ASCII bytes or between them. Exact.
+#[inline]
+fn within(word: u64, first: u8, last: u8) -> u64 {
+    let low = word & !HIGHS;
+    let from_first = low + ONES * u64::from(0x80 - first);
+    let past_last = low + ONES * u64::from(0x7f - last);
+    from_first & !past_last & !word & HIGHS
+}
+
+/// The number of bytes of a text before the first one that is no letter, digit, dot or dash.
+#[inline]
+fn host_name_length(text: &[u8]) -> usize {
+    let (chunks, rest) = text.as_chunks::<8>();
+    let mut length = 0;
+    for chunk in chunks {
+        let word = u64::from_le_bytes(*chunk);
+        let plain = within(word, b'a', b'z') | within(word, b'0', b'9') | within(word, b'-', b'.');
+        let other = !(plain | within(word, b'A', b'Z')) & HIGHS;
+        if other != 0 {
+            return length + other.trailing_zeros() as usize / 8;
+        }
+        length += 8;
+    }
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+    length + rest.iter().take_while(|byte| is_plain(byte)).count()
+}
+
+/// Whether an authority is the name or the IPv4 address of a host, with a port or without one, and the port is no
+/// default port: there is nothing to normalize.
+#[inline]
+pub(crate) fn is_plain_authority(text: &[u8]) -> bool {
+    let (name, port) = text.split_at(host_name_length(text));
+    let is_fine = match port {
+        [] => true,
+        [b':', b'8', b'0'] | [b':', b'4', b'4', b'3'] | [b':'] => false,
+        [b':', digits @ ..] => digits.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    is_fine && !name.is_empty()
+}
+
 /// Whether a text contains CR, LF or NUL.
 #[inline]
 pub(crate) fn has_line_end(text: &[u8]) -> bool {
@@ -90,6 +131,27 @@ mod tests {
             }
         }
         assert!(!has_line_end(b"") && is_printable(b"") && is_small(b"") && is_visible(b""));
+    }
+
+    #[test]
+    fn plain_authorities_need_no_change() {
+        for text in ["a", "a.example", "A-9.example.org", "127.0.0.1:8080", "a:8", "www.example.com:65535", "a:0080"] {
+            assert!(is_plain_authority(text.as_bytes()), "{text}");
+        }
+        for text in ["", ":8080", "a:", "a:80", "a:443", "a:b", "a:1:2", "[::1]", "a_b", "user@a", "a b", "a/", "a%41"]
+        {
+            assert!(!is_plain_authority(text.as_bytes()), "{text}");
+        }
+        for length in 1..20 {
+            for at in 0..length {
+                for byte in (0..=255_u8).filter(|byte| *byte != b':') {
+                    let mut text = vec![b'a'; length];
+                    text[at] = byte;
+                    let is_plain = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+                    assert_eq!(is_plain_authority(&text), is_plain, "{byte:#x} at {at} of {length}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -51,6 +51,15 @@ pub struct ForwardTerms<'s> {
     pub spelling: Option<&'s Spelling>,
 }
 
+/// The heads of an exchange.
+#[derive(Debug, Clone, Copy)]
+pub struct Heads<'h> {
+    /// That of the request.
+    pub request: &'h Head,
+    /// That of its answer.
+    pub response: &'h Head,
+}
+
 /// Decisions about an answer's body and both connections, made from its head.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
@@ -341,11 +350,11 @@ impl Answer {
     pub fn queue_head(
         &mut self,
         format: HeadFormat,
-        (request, response): (&Head, &Head),
+        heads: Heads<'_>,
         plan: &Plan,
         onward: &ForwardTerms<'_>,
     ) -> Result<(), Overflow> {
-        Self::encode_head(format, (request, response), (plan, onward), self.flow.head_mut())
+        Self::encode_head(format, heads, plan, onward, self.flow.head_mut())
     }
 
     /// Writes the answer's head for the client.
@@ -354,10 +363,12 @@ impl Answer {
     /// It does not fit.
     pub fn encode_head(
         format: HeadFormat,
-        (request, response): (&Head, &Head),
-        (plan, onward): (&Plan, &ForwardTerms<'_>),
+        heads: Heads<'_>,
+        plan: &Plan,
+        onward: &ForwardTerms<'_>,
         out: &mut Buffer,
     ) -> Result<(), Overflow> {
+        let Heads { request, response } = heads;
         let version = response.version();
         let connection = match onward.tunnel {
             true if response.status() == 101 => ConnectionLine::Upgrade(response.first(b"upgrade").unwrap_or_default()),
@@ -442,12 +453,16 @@ impl Answer {
         client: &mut Downstream,
         moved: &mut FlowProgress,
     ) -> Result<bool, FlowError> {
-        if let (Downstream::H2(stream), Upstream::H2(request)) = (&mut *client, upstream)
+        let stream = match client {
+            Downstream::H1(server) => return whole::send_answer(cx, &mut self.flow, &mut server.transport, moved),
+            Downstream::H2(stream) => stream,
+        };
+        if let Upstream::H2(request) = upstream
             && whole::pass_answer(&mut self.flow, request, stream, moved)
         {
             return Ok(true);
         }
-        with_client!(client, end => whole::send_answer(cx, &mut self.flow, end, moved))
+        whole::send_answer(cx, &mut self.flow, stream, moved)
     }
 
     fn poll_flow(

@@ -78,6 +78,14 @@ impl RequestBody {
         upstream: &mut Upstream<'_>,
         moved: &mut FlowProgress,
     ) -> Result<FlowStep, FlowError> {
+        if !self.has_body
+            && !self.opens_tunnel
+            && let Upstream::H2(request) = upstream
+            && whole::send_alone(&mut self.flow, request, moved)
+        {
+            self.finish(client, FlowStep::Finished);
+            return Ok(FlowStep::Finished);
+        }
         let step = match whole::send_request(cx, &mut self.flow, upstream, moved) {
             Some(sent) => sent?,
             None => self.poll_flow(cx, client, upstream, moved)?,

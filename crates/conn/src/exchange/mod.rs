@@ -8,7 +8,7 @@ mod line;
 mod whole;
 
 pub use crate::answer_head_kind::AnswerHeadKind;
-pub use answer::{Answer, ForwardTerms, Plan, ReadOutcome};
+pub use answer::{Answer, ForwardTerms, Heads, Plan, ReadOutcome};
 pub use attempt_rank::AttemptRank;
 pub use body::{Coding, RequestBody};
 pub use line::RequestLine;

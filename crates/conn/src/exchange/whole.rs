@@ -37,6 +37,14 @@ pub(super) fn send_answer(
     Ok(flow.note_flushed())
 }
 
+/// Passes on a request without a body to a server's stream, with its end. Returns false if it has to flow.
+pub(super) fn send_alone(flow: &mut Flow, request: &Request, moved: &mut FlowProgress) -> bool {
+    let Some((head, BodyDelimiter::Length(0))) = flow.untouched() else { return false };
+    let Some(written) = request.write_alone(head) else { return false };
+    moved.written += written;
+    flow.note_flushed()
+}
+
 /// Passes on a request without a body. `None`: it has to flow, from its current state.
 pub(super) fn send_request(
     cx: &mut Context<'_>,

@@ -291,7 +291,7 @@ impl Connection {
                 }
                 Some(Piece::OutputEnded) => {}
                 Some(Piece::Error { data, whole }) => {
-                    note_error((&mut self.error, &mut self.errors), self.keeps_errors, data, whole)
+                    note_error(&mut self.error, &mut self.errors, self.keeps_errors, data, whole)
                 }
                 Some(Piece::Ended(status)) => ended = Some(status),
                 Some(Piece::Values { .. }) => {}

@@ -17,7 +17,7 @@ pub use state::Terms;
 const MAX_ERRORS: usize = 16_384;
 
 /// Appends a part of a message of standard error.
-fn note_error((message, messages): (&mut Vec<u8>, &mut Vec<Vec<u8>>), keeps: bool, data: &[u8], whole: bool) {
+fn note_error(message: &mut Vec<u8>, messages: &mut Vec<Vec<u8>>, keeps: bool, data: &[u8], whole: bool) {
     if !keeps {
         return;
     }

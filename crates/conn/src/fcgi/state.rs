@@ -303,7 +303,7 @@ impl State {
         let keeps = self.terms.keeps_errors;
         let Some(half) = self.half(request) else { return false };
         let is_live = half.is_live();
-        note_error((&mut half.error, &mut half.errors), keeps && is_live, data, whole);
+        note_error(&mut half.error, &mut half.errors, keeps && is_live, data, whole);
         half.stage != Stage::Idle
     }
 

@@ -21,7 +21,8 @@ pub struct PreparedAnswer<'t> {
 pub fn complete<'t>(
     text: Cow<'t, [u8]>,
     head: usize,
-    (version, bare): (Version, bool),
+    version: Version,
+    bare: bool,
     keep: bool,
     room: impl FnOnce() -> Vec<u8>,
 ) -> PreparedAnswer<'t> {
@@ -144,7 +145,8 @@ fn head_length(text: &[u8]) -> usize {
 /// so it can only be sent unchanged.
 pub fn compose(
     page: &[u8],
-    (request, bare): (&Head, bool),
+    request: &Head,
+    bare: bool,
     spelling: Option<&Spelling>,
     keep: bool,
     edit: impl FnOnce(&mut Head) -> bool,
@@ -192,8 +194,8 @@ mod tests {
             ("1.0", "HEAD", true),
         ] {
             let request = request(version, method);
-            let whole = compose(page, (&request, method == "HEAD"), None, keep, |_| true).unwrap();
-            let short = complete(page.into(), head, (request.version(), method == "HEAD"), keep, Vec::new);
+            let whole = compose(page, &request, method == "HEAD", None, keep, |_| true).unwrap();
+            let short = complete(page.into(), head, request.version(), method == "HEAD", keep, Vec::new);
             let texts = [&whole, &short].map(|answer| String::from_utf8_lossy(&answer.bytes).into_owned());
             assert_eq!(texts[0], texts[1], "{version} {method} {keep}");
             assert_eq!(whole.keep, short.keep, "{version} {method} {keep}");

@@ -1,24 +1,24 @@
 //! Field blocks, assembled from frames: heads of requests, heads of answers, trailers. Must never touch a frame.
 
+use std::rc::Rc;
+
 use wire::h2::{
-    DecodeError, Decoder, ErrorCode, FrameHeader, MAX_WINDOW, Outcome, RequestReader, ResponseReader, flag,
+    Capacity, DecodeError, Decoder, ErrorCode, FrameHeader, MAX_WINDOW, Outcome, RequestReader, ResponseReader, flag,
     read_trailers,
 };
 use wire::http::priority::Priority;
 use wire::http::{Fields, Framing, Head};
 
 use super::Role;
+use super::cell::StreamCell;
 use super::counts::{self, FAILED_STREAM};
 use super::state::{Fault, State};
 use super::step::{Event, Limit};
-use super::stream_half::{Arrival, QueuedHead};
+use super::stream_half::{Arrival, Half};
 use super::stream_memory;
 
 /// The number of bytes of a head with too many fields that cost one point of the client's budget.
 const FIELDS_OF_A_POINT: u32 = 64;
-
-/// The most heads of an answer that wait to be taken: all but the last one are interim.
-const MOST_LATER: usize = 8;
 
 /// A block being received.
 pub(super) struct Block {
@@ -106,10 +106,11 @@ impl<'b> Whole<'b> {
         match (state.role, self.stream > state.newest) {
             (Role::Server, true) => self.read_request(decoder, limit, state),
             (Role::Client, true) => Err(Fault::Connection(ErrorCode::ProtocolError)),
-            (Role::Client, false) if state.half(self.stream).is_some_and(|half| !half.has_head) => {
-                self.read_answer(decoder, state)
-            }
-            (_, false) => self.read_trailers(decoder, state),
+            (Role::Client, false) => match state.stream(self.stream) {
+                Some(cell) if !cell.half().has_head => self.read_answer(decoder, &cell, state),
+                _ => self.read_trailers(decoder, state),
+            },
+            (Role::Server, false) => self.read_trailers(decoder, state),
         }
     }
 
@@ -133,15 +134,16 @@ impl<'b> Whole<'b> {
         if self.bytes.is_empty() {
             return Err(Fault::Connection(ErrorCode::FrameSizeError));
         }
-        let mut half = state.fresh();
+        let cell = state.fresh();
+        let half = &mut *cell.half();
         let capacity = state.terms.capacity();
         let mut reader = RequestReader::new(&mut half.head, capacity, state.terms.extends);
         let mut priority = None;
-        let decoded = decoder.decode_some(self.bytes, capacity, |name, value| {
-            if name == b"priority" {
-                priority = Some(Priority::parse(value));
+        let decoded = decoder.decode_fields(self.bytes, capacity, |field| {
+            if field.name == b"priority" {
+                priority = Some(Priority::parse(field.value));
             }
-            reader.field(name, value);
+            reader.field(field);
         });
         decoded.map_err(broken)?;
         let outcome = reader.finish(self.ends_stream, state.terms.accept_unsafe);
@@ -159,7 +161,8 @@ impl<'b> Whole<'b> {
             None
         };
         if let Some(code) = refused {
-            stream_memory::keep(half);
+            half.shrink();
+            stream_memory::keep(Rc::clone(&cell));
             state.counts.malformed += 1;
             return Err(Fault::Stream(stream, code));
         }
@@ -176,57 +179,70 @@ impl<'b> Whole<'b> {
         };
         half.has_head = true;
         half.ended = self.ends_stream;
-        half.announced = match half.head.framing {
+        half.incoming.announced = match half.head.framing {
             Framing::Length(length) if !self.ends_stream => Some(length),
             _ => None,
         };
-        if let Some(priority) = state.queue.take_announced(stream).or(priority) {
+        if state.queue.has_announced() || priority.is_some() {
+            let priority = state.queue.take_announced(stream).or(priority).unwrap_or_default();
             half.priority = priority;
             state.queue.note(priority);
         }
-        let has_more = !self.ends_stream;
-        state.begin(stream, half);
-        if has_more {
-            state.welcome_payload(stream);
+        state.begin(stream, Rc::clone(&cell));
+        if !self.ends_stream {
+            state.welcome_payload(stream, half);
         }
         Ok(Event::Opened(stream))
     }
 
-    fn read_answer(&self, decoder: &mut Decoder, state: &mut State) -> Result<Event, Fault> {
-        let capacity = state.terms.capacity();
-        let Some(half) = state.half(self.stream) else { return Ok(Event::Progress) };
+    fn read_answer(&self, decoder: &mut Decoder, cell: &StreamCell, state: &State) -> Result<Event, Fault> {
+        let half = &mut *cell.half();
         let is_next = half.arrival == Arrival::Nothing;
-        let mut head = if is_next { std::mem::take(&mut half.head) } else { Head::new() };
-        let mut reader = ResponseReader::new(&mut head, capacity);
-        decoder.decode(self.bytes, capacity.bytes, |name, value| reader.field(name, value)).map_err(broken)?;
+        let mut later = None;
+        let head = if is_next { &mut half.head } else { later.insert(Head::new()) };
+        let capacity = state.terms.capacity();
+        let mut reader = ResponseReader::new(head, capacity);
+        let longest = Capacity { fields: usize::MAX, ..capacity };
+        decoder.decode_fields(self.bytes, longest, |field| reader.field(field)).map_err(broken)?;
         let malformed = reader.finish(self.ends_stream).is_err();
+        let is_final = head.status() >= 200;
+        if half.failed || half.ended || malformed {
+            return self.refuse_answer(half, is_next);
+        }
+        half.has_head = is_final;
+        half.ended = self.ends_stream;
+        let arrival = Arrival::Here { length: self.bytes.len(), alone: self.ends_stream };
+        if let Some(head) = later {
+            if !half.add_head(head, arrival) {
+                return Err(Fault::Stream(self.stream, ErrorCode::EnhanceYourCalm));
+            }
+        } else {
+            half.arrival = arrival;
+        }
+        half.wake();
+        Ok(Event::Progress)
+    }
+
+    /// Drops the head of an answer that is malformed, or received after its stream has ended.
+    #[cold]
+    fn refuse_answer(&self, half: &mut Half, is_next: bool) -> Result<Event, Fault> {
+        if is_next {
+            half.head.clear();
+        }
         if half.failed {
             return Ok(Event::Progress);
         }
         if half.ended {
             return Err(Fault::Stream(self.stream, ErrorCode::StreamClosed));
         }
-        if malformed {
-            if is_next {
-                half.arrival = Arrival::Refused { status: 502 };
-            }
-            return Err(Fault::Stream(self.stream, ErrorCode::ProtocolError));
-        }
-        half.has_head = head.status() >= 200;
-        half.ended = self.ends_stream;
-        let arrival = Arrival::Here { length: self.bytes.len(), alone: self.ends_stream };
         if is_next {
-            (half.head, half.arrival) = (head, arrival);
-        } else if half.later.len() < MOST_LATER {
-            half.later.push_back(QueuedHead { head, arrival });
-        } else {
-            return Err(Fault::Stream(self.stream, ErrorCode::EnhanceYourCalm));
+            half.arrival = Arrival::Refused { status: 502 };
         }
-        half.wake();
-        Ok(Event::Progress)
+        Err(Fault::Stream(self.stream, ErrorCode::ProtocolError))
     }
 
     /// Reads trailers, or a head where none is allowed.
+    #[inline(never)]
     fn read_trailers(&self, decoder: &mut Decoder, state: &mut State) -> Result<Event, Fault> {
         let (mut trailers, mut malformed) = (Fields::new(), false);
         let mut capacity = state.terms.capacity();
@@ -236,9 +252,11 @@ impl<'b> Whole<'b> {
         });
         decoded.map_err(broken)?;
         let was_reset = state.was_reset(self.stream);
-        let Some(half) = state.half(self.stream).filter(|half| !(half.failed && was_reset)) else {
+        let cell = state.stream(self.stream).filter(|cell| !(was_reset && cell.half().failed));
+        let Some(cell) = cell else {
             return if was_reset { Ok(Event::Progress) } else { Err(Fault::Connection(ErrorCode::StreamClosed)) };
         };
+        let half = &mut *cell.half();
         // A second head, or trailers without END_STREAM: such a client violates the protocol.
         if half.ended && state.role == Role::Server {
             return Err(Fault::Connection(ErrorCode::StreamClosed));
@@ -246,7 +264,6 @@ impl<'b> Whole<'b> {
         if !self.ends_stream && state.role == Role::Server || self.depends_on_itself {
             return Err(Fault::Connection(ErrorCode::ProtocolError));
         }
-        let Some(half) = state.half(self.stream) else { return Ok(Event::Progress) };
         if half.ended || half.failed {
             return Err(Fault::Stream(self.stream, ErrorCode::StreamClosed));
         }
@@ -256,9 +273,9 @@ impl<'b> Whole<'b> {
             return Err(Fault::Stream(self.stream, ErrorCode::ProtocolError));
         }
         if !trailers.is_empty() {
-            half.trailers = Some(Box::new(trailers));
+            half.rare.get_or_insert_default().trailers = Some(Box::new(trailers));
         }
-        end_message(self.stream, state)?;
+        end_message(self.stream, half, state)?;
         Ok(Event::Progress)
     }
 }
@@ -268,15 +285,14 @@ fn broken(_: DecodeError) -> Fault {
 }
 
 /// Handles the end of the peer's message.
-pub(super) fn end_message(stream: u32, state: &mut State) -> Result<(), Fault> {
-    let Some(half) = state.half(stream) else { return Ok(()) };
-    if half.announced.is_some_and(|missing| missing > 0) {
+pub(super) fn end_message(stream: u32, half: &mut Half, state: &mut State) -> Result<(), Fault> {
+    if half.incoming.announced.is_some_and(|missing| missing > 0) {
         return Err(Fault::Stream(stream, ErrorCode::ProtocolError));
     }
     half.ended = true;
     half.wake();
     if half.draining.is_some() {
-        state.forget(stream);
+        state.forget_half(stream, half);
     }
     Ok(())
 }

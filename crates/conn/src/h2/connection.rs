@@ -20,18 +20,20 @@ pub struct Connection<'a> {
     input: &'a mut Buffer,
     mover: Mover,
     opened: u32,
+    /// Total number of streams after which no other one begins; 0: no limit.
+    most: u32,
 }
 
 impl<'a> Connection<'a> {
     /// Serves a connection whose input begins with the preface.
     pub fn new(transport: &'a mut Transport, input: &'a mut Buffer, terms: Terms) -> Self {
         input.consume(PREFACE.len());
-        Self { transport, input, mover: Mover::new(Role::Server, terms), opened: 0 }
+        Self { transport, input, mover: Mover::new(Role::Server, terms), opened: 0, most: terms.max_total }
     }
 
     /// Goes on with a connection that we have opened, and on which the peer asks: the preface is ours (reverse HTTP).
     pub fn reversed(transport: &'a mut Transport, input: &'a mut Buffer, terms: Terms) -> Self {
-        Self { transport, input, mover: Mover::reversed(terms), opened: 0 }
+        Self { transport, input, mover: Mover::reversed(terms), opened: 0, most: terms.max_total }
     }
 
     /// Whether a stream is being served.
@@ -76,8 +78,7 @@ impl<'a> Connection<'a> {
         let opened = std::task::ready!(self.mover.poll(cx, self.transport, self.input));
         let Some(stream) = opened else { return Poll::Ready(None) };
         self.opened = self.opened.saturating_add(1);
-        let most = self.mover.state.borrow().terms.max_total;
-        if most > 0 && self.opened >= most {
+        if self.most > 0 && self.opened >= self.most {
             self.mover.leave(Newest::AfterThose, false);
         }
         Poll::Ready(Some(Stream::new(Rc::clone(&self.mover.state), stream)))
@@ -90,7 +91,7 @@ impl<'a> Connection<'a> {
 
     /// The number of PINGs that the client has acknowledged.
     pub fn pongs(&self) -> u32 {
-        self.mover.state.borrow().pongs
+        self.mover.state.borrow().life.pongs
     }
 
     /// Ends all streams, and sends GOAWAY to the client as far as that is possible at once.

@@ -142,10 +142,28 @@ impl Allowance {
     }
 }
 
+/// The conduct of the peer.
+pub(super) struct Conduct {
+    /// The total number of glitches.
+    pub(super) glitches: u32,
+    /// The allowance of frames without use, and the points that the peer's faults have cost.
+    pub(super) allowance: Allowance,
+    /// Whether a limit of glitches or of the budget may have been reached.
+    pub(super) suspicious: bool,
+}
+
+impl Conduct {
+    pub(super) const fn new() -> Self {
+        Self { glitches: 0, allowance: Allowance::new(), suspicious: false }
+    }
+}
+
 /// The number of glitches of a block of `bytes` bytes received in that number of CONTINUATION frames.
 pub(super) fn of_pieces(pieces: u32, bytes: usize) -> u32 {
-    let is_worthwhile = bytes / (pieces.max(1) as usize) > WORTHWHILE_PIECE;
-    if pieces <= FEW_PIECES || is_worthwhile { 0 } else { 1 + (pieces - 1) / MORE_PIECES }
+    if pieces <= FEW_PIECES || bytes / pieces as usize > WORTHWHILE_PIECE {
+        return 0;
+    }
+    1 + (pieces - 1) / MORE_PIECES
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Faults of a peer: glitches, and their cost in points of its budget. Must never decide their consequences.
 
+use std::rc::Rc;
+
 use super::Role;
 use super::counts::{EARNED, FAILED_STREAM, LITTLE_EARNED};
 use super::state::State;
@@ -18,16 +20,16 @@ const LEAST_PAYLOAD: usize = 16;
 impl State {
     /// Counts glitches: behaviour that a correct peer does not show.
     pub(super) fn note_glitches(&mut self, glitches: u32) {
-        self.glitches = self.glitches.saturating_add(glitches);
+        self.conduct.glitches = self.conduct.glitches.saturating_add(glitches);
         self.counts.glitches = self.counts.glitches.saturating_add(glitches);
-        self.suspicious = true;
+        self.conduct.suspicious = true;
     }
 
     /// Charges the peer's budget with `points`.
     #[cold]
     pub(super) fn charge(&mut self, points: u32) {
-        self.allowance.charge(points, self.newest.div_ceil(2));
-        self.suspicious = true;
+        self.conduct.allowance.charge(points, self.newest.div_ceil(2));
+        self.conduct.suspicious = true;
     }
 
     /// Counts a stream that fails through the peer's fault.
@@ -39,17 +41,21 @@ impl State {
 
     /// Counts a RST_STREAM of the peer.
     pub(super) fn note_cancel(&mut self, stream: u32) {
-        let (asks, whole) = (self.role == Role::Server, self.stream_window);
-        match self.half(stream) {
-            None => self.note_idle_frame(),
-            Some(half) if half.failed => self.note_idle_frame(),
-            Some(half) if !asks || half.complete || half.draining.is_some() => {}
-            // An answer that has begun costs its client no less than this side.
-            Some(half) if half.window < whole => {
-                self.note_glitches(1);
-                self.charge(FAILED_STREAM - 1);
-            }
-            Some(_) => self.note_failed_stream(),
+        let asks = self.role == Role::Server;
+        let Some(cell) = self.halves.get(stream).map(Rc::clone) else { return self.note_idle_frame() };
+        let half = cell.half();
+        if half.failed {
+            return self.note_idle_frame();
+        }
+        if !asks || half.complete || half.draining.is_some() {
+            return;
+        }
+        // An answer that has begun costs its client no less than this side.
+        if half.window < self.peer.stream_window {
+            self.note_glitches(1);
+            self.charge(FAILED_STREAM - 1);
+        } else {
+            self.note_failed_stream();
         }
     }
 
@@ -60,7 +66,7 @@ impl State {
         let most = self.terms.max_streams;
         let is_aware = !self.unread_settings || stream as usize / 2 > UNAWARE * most;
         let is_open = |half: &Half| !(half.failed || half.complete && half.ended);
-        if is_aware && self.halves.iter().filter(|(_, half)| is_open(half)).count() >= most {
+        if is_aware && self.halves.iter().filter(|(_, cell)| is_open(&cell.half())).count() >= most {
             self.charge(EXCESS_STREAM);
         }
     }
@@ -70,14 +76,14 @@ impl State {
     pub(super) fn note_payload(&mut self, bytes: usize, ends: bool) {
         match bytes {
             0 if !ends => self.note_idle_frame(),
-            1..LEAST_PAYLOAD if !ends => self.allowance.earn(LITTLE_EARNED),
-            _ => self.allowance.earn(EARNED),
+            1..LEAST_PAYLOAD if !ends => self.conduct.allowance.earn(LITTLE_EARNED),
+            _ => self.conduct.allowance.earn(EARNED),
         }
     }
 
     /// Counts a frame without use to a stream.
     pub(super) fn note_idle_frame(&mut self) {
-        if self.allowance.spend() {
+        if self.conduct.allowance.spend() {
             self.note_glitches(1);
             self.charge(1);
         }

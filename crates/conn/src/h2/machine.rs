@@ -81,10 +81,10 @@ impl Machine {
     /// Takes at most `most` bytes of output.
     pub fn send(&mut self, most: usize) -> Vec<u8> {
         let mut state = self.mover.state.borrow_mut();
-        let output = state.output();
+        let output = state.output.next();
         let sent = output[..output.len().min(most)].to_vec();
         if !sent.is_empty() {
-            state.note_sent(sent.len());
+            state.output.note_sent(sent.len());
         }
         state.serve_queue();
         state.rest();
@@ -98,7 +98,9 @@ impl Machine {
 
     /// Returns the next stream that the peer has opened. It has to be dropped before the connection.
     pub fn accept(&mut self) -> Option<Stream> {
-        Some(Stream::new(Rc::clone(&self.mover.state), self.opened.pop_front()?))
+        let stream = self.opened.pop_front()?;
+        let cell = self.mover.state.borrow().stream(stream)?;
+        Some(Stream::new(Rc::clone(&self.mover.state), cell))
     }
 
     /// Begins a request.

@@ -3,14 +3,16 @@
 //!
 //! One task moves the frames of a connection ([`Connection`], [`ServerConnection`]), and each stream has a task: it
 //! serves a client's ([`Stream`]), or reads its answer from a server ([`Request`]). Their shared state ([`state`]) is
-//! in a cell of the worker that is borrowed for one step at a time. Streams append whole frames to one output, and wait
-//! while that is full; so frames of many streams are sent in one write.
+//! in a cell of the worker that is borrowed for one step at a time, and each stream has a cell of its own ([`cell`]), so
+//! that its task does not search for it. Streams append whole frames to one output, and wait while that is full; so
+//! frames of many streams are sent in one write.
 
 #[cfg(test)]
 mod attacks;
 mod block;
 #[cfg(test)]
 mod budgets;
+mod cell;
 mod connection;
 mod control;
 mod counts;
@@ -20,6 +22,8 @@ mod kill;
 #[cfg(any(test, feature = "machine"))]
 mod machine;
 mod mover;
+mod output;
+mod packed;
 #[cfg(test)]
 mod priorities;
 mod queue;

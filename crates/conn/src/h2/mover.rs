@@ -11,8 +11,10 @@ use base::buffer::Buffer;
 use base::moment::Moment;
 use wire::h2::{ErrorCode, INITIAL_WINDOW, Kind, MAX_WINDOW, PREFACE, Setting};
 
+use super::cell::StreamCell;
 use super::counts::Counts;
 use super::kill::Kill;
+use super::packed::PackedState;
 use super::reader::{DEPARTING, Reader};
 use super::state::{Fault, State};
 use super::step::{Event, Limit};
@@ -90,7 +92,7 @@ impl Mover {
         let mut state = State::new(role, terms);
         let mut settings = Vec::new();
         if opens {
-            state.push_bytes(PREFACE);
+            state.output.push_bytes(PREFACE);
         }
         match role {
             Role::Server => {
@@ -126,16 +128,16 @@ impl Mover {
     pub(super) fn ping(&mut self, now: Moment, interval: Duration) -> Ping {
         let mut state = self.state.borrow_mut();
         if state.open() > 0 {
-            (self.ping_due, state.pinged) = (None, false);
+            (self.ping_due, state.life.pinged) = (None, false);
         }
         let due = *self.ping_due.get_or_insert(now + interval);
         if now < due {
             return Ping::Due(due);
         }
-        if state.pinged {
+        if state.life.pinged {
             return Ping::Unanswered;
         }
-        state.pinged = true;
+        state.life.pinged = true;
         state.push(Kind::Ping, 0, 0, b"idleping");
         self.ping_due = Some(now + interval);
         Ping::Sent
@@ -165,11 +167,11 @@ impl Mover {
         cx: &mut Context<'_>,
         transport: &mut Transport,
         input: &mut Buffer,
-    ) -> Poll<Option<u32>> {
+    ) -> Poll<Option<Rc<StreamCell>>> {
         let state = Rc::clone(&self.state);
         let mut state = state.borrow_mut();
         state.wait(cx);
-        match state.killed {
+        match state.closing.killed {
             None => {}
             Some(Kill::Close) if self.over => {}
             Some(Kill::Close) => self.end(&mut state, ErrorCode::NoError),
@@ -194,7 +196,7 @@ impl Mover {
             }
             match self.step(input, &mut state) {
                 Event::Progress => {}
-                Event::Opened(stream) => return Poll::Ready(Some(stream)),
+                Event::Opened(stream) => return Poll::Ready(state.stream(stream)),
                 Event::More => {
                     // Everything queued by the frames of one read is sent in one write.
                     if write(cx, transport, &mut state).is_err() {
@@ -224,48 +226,59 @@ impl Mover {
     pub(super) fn step(&mut self, input: &mut Buffer, state: &mut State) -> Event {
         let event = match self.reader.take(input, state) {
             Ok(event) => event,
-            Err(Fault::Stream(stream, code)) => {
+            Err(fault) => {
+                self.handle_fault(fault, state);
+                Event::Progress
+            }
+        };
+        if state.conduct.suspicious || state.closing.is_known {
+            self.judge(state);
+        }
+        event
+    }
+
+    /// Reports an error to the peer.
+    #[cold]
+    fn handle_fault(&mut self, fault: Fault, state: &mut State) {
+        match fault {
+            Fault::Stream(stream, code) => {
                 state.note_failed_stream();
                 state.counts.stream_errors += 1;
                 state.counts.resets_sent += 1;
                 state.reset(stream, code);
-                if let Some(half) = state.half(stream) {
-                    half.malformed |= code == ErrorCode::ProtocolError;
+                if let Some(cell) = state.stream(stream) {
+                    cell.half().malformed |= code == ErrorCode::ProtocolError;
                 }
                 state.abort(stream, false);
-                Event::Progress
             }
-            Err(Fault::Connection(code)) => {
+            Fault::Connection(code) => {
                 state.note_glitches(1);
                 state.counts.connection_errors += 1;
                 self.end(state, code);
-                Event::Progress
             }
-        };
-        if state.suspicious || state.knows_departure {
-            self.judge(state);
         }
-        event
     }
 
     /// Ends all streams, and sends GOAWAY to the peer as far as that is possible at once.
     pub(super) fn close(&mut self, transport: &mut Transport) {
         self.announce(ErrorCode::NoError);
         let mut state = self.state.borrow_mut();
-        state.closing = true;
+        state.closing.begun = true;
         state.fail();
-        if matches!(state.killed, Some(Kill::Forget(_))) {
+        if matches!(state.closing.killed, Some(Kill::Forget(_))) {
             return;
         }
         let mut cx = Context::from_waker(Waker::noop());
-        if let Poll::Ready(Ok(written)) = transport.poll_write_slices(&mut cx, &[IoSlice::new(state.output())], false) {
-            state.note_sent(written);
+        if let Poll::Ready(Ok(written)) =
+            transport.poll_write_slices(&mut cx, &[IoSlice::new(state.output.next())], false)
+        {
+            state.output.note_sent(written);
         }
     }
 
     /// Whether the peer has closed its direction, or nothing can or may be sent to it.
     pub(super) fn is_gone(&self) -> bool {
-        self.gone || matches!(self.state.borrow().killed, Some(Kill::Forget(_)))
+        self.gone || matches!(self.state.borrow().closing.killed, Some(Kill::Forget(_)))
     }
 
     /// Sends remaining bytes of a closed connection. Ready with the number of bytes sent; 0: nothing is left.
@@ -274,9 +287,9 @@ impl Mover {
         if self.gone || state.waiting() == 0 {
             return Poll::Ready(0);
         }
-        match std::task::ready!(transport.poll_write_slices(cx, &[IoSlice::new(state.output())], false)) {
+        match std::task::ready!(transport.poll_write_slices(cx, &[IoSlice::new(state.output.next())], false)) {
             Ok(written) => {
-                state.note_sent(written);
+                state.output.note_sent(written);
                 Poll::Ready(written)
             }
             Err(_) => {
@@ -290,7 +303,7 @@ impl Mover {
     fn end(&mut self, state: &mut State, code: ErrorCode) {
         state.counts.departures_sent += 1;
         self.depart(state, code);
-        state.closing = true;
+        state.closing.begun = true;
         state.fail();
         self.broken = true;
         self.faulted = code != ErrorCode::NoError;
@@ -300,20 +313,20 @@ impl Mover {
     /// Applies the limits of glitches and of the budget, and handles the peer's acknowledgement of a GOAWAY.
     #[cold]
     fn judge(&mut self, state: &mut State) {
-        state.suspicious = false;
+        state.conduct.suspicious = false;
         let limits = state.terms.glitches;
-        let (glitches, budget) = (state.glitches, GlitchLimits { threshold: state.terms.budget, ..limits });
-        if !self.over && (limits.leaves(glitches) || budget.leaves(state.allowance.spent())) {
-            state.suspicious = true;
-            if limits.kills(glitches) || budget.kills(state.allowance.spent()) {
+        let (glitches, budget) = (state.conduct.glitches, GlitchLimits { threshold: state.terms.budget, ..limits });
+        if !self.over && (limits.leaves(glitches) || budget.leaves(state.conduct.allowance.spent())) {
+            state.conduct.suspicious = true;
+            if limits.kills(glitches) || budget.kills(state.conduct.allowance.spent()) {
                 return self.end(state, ErrorCode::EnhanceYourCalm);
             }
             match state.role {
                 Role::Server => self.leave_in(state, Newest::AfterThose, false),
-                Role::Client => state.closing = true,
+                Role::Client => state.closing.begun = true,
             }
         }
-        if state.knows_departure && matches!(self.departure, Departure::Graceful { lasts: false, .. }) {
+        if state.closing.is_known && matches!(self.departure, Departure::Graceful { lasts: false, .. }) {
             self.depart(state, ErrorCode::NoError);
         }
     }
@@ -373,7 +386,7 @@ impl Mover {
     pub(super) fn advance(&mut self, now: Moment) -> Option<Moment> {
         let state = Rc::clone(&self.state);
         let mut state = state.borrow_mut();
-        state.allowance.advance(now);
+        state.conduct.allowance.advance(now);
         let Departure::Graceful { since, lasts: false } = &mut self.departure else { return None };
         let until = *since.get_or_insert(now) + GRACE;
         if now < until {
@@ -403,7 +416,7 @@ impl Mover {
         crate::flow::expand(input);
         match transport.poll_read(cx, input) {
             Poll::Ready(Ok(1..)) => {
-                state.heard += 1;
+                state.life.heard += 1;
                 Poll::Ready(true)
             }
             Poll::Ready(_) => {
@@ -429,7 +442,7 @@ impl Mover {
 /// A connection without streams, packed for another worker.
 pub(super) struct Packed {
     reader: Reader,
-    state: State,
+    state: PackedState,
     departure: Departure,
     broken: bool,
     over: bool,
@@ -438,7 +451,7 @@ pub(super) struct Packed {
 impl Packed {
     pub(super) fn unpack(self) -> Mover {
         let Self { reader, state, departure, broken, over } = self;
-        let state = Rc::new(RefCell::new(state));
+        let state = Rc::new(RefCell::new(state.unpack()));
         Mover { reader, state, departure, broken, faulted: false, over, gone: false, ping_due: None }
     }
 }
@@ -447,9 +460,9 @@ impl Mover {
     /// Takes out the whole state. Other owners of a part of it find a connection that has ended.
     pub(super) fn pack(mut self) -> Packed {
         let (role, terms) = (self.state.borrow().role, self.state.borrow().terms);
-        let mut state = std::mem::replace(&mut *self.state.borrow_mut(), State::new(role, terms));
-        state.pinged = false;
+        let state = std::mem::replace(&mut *self.state.borrow_mut(), State::new(role, terms));
         let reader = std::mem::replace(&mut self.reader, Reader::new(terms.table_size, terms.max_head));
+        let state = PackedState::of(state);
         Packed { reader, state, departure: self.departure, broken: self.broken, over: self.over }
     }
 }
@@ -457,7 +470,7 @@ impl Mover {
 impl Drop for Mover {
     fn drop(&mut self) {
         let mut state = self.state.borrow_mut();
-        state.closing = true;
+        state.closing.begun = true;
         state.fail();
     }
 }
@@ -465,9 +478,9 @@ impl Drop for Mover {
 /// Writes the waiting bytes, and wakes streams that wait for free space.
 fn write(cx: &mut Context<'_>, transport: &mut Transport, state: &mut State) -> Result<(), ()> {
     while state.waiting() > 0 {
-        match transport.poll_write_slices(cx, &[IoSlice::new(state.output())], false) {
+        match transport.poll_write_slices(cx, &[IoSlice::new(state.output.next())], false) {
             Poll::Pending => break,
-            Poll::Ready(Ok(written)) => state.note_sent(written),
+            Poll::Ready(Ok(written)) => state.output.note_sent(written),
             Poll::Ready(Err(_)) => return Err(()),
         }
     }

@@ -60,6 +60,12 @@ impl Queue {
         self.announced.push_back((stream, priority));
     }
 
+    /// Whether priorities of streams that have not begun are kept.
+    #[inline]
+    pub(super) fn has_announced(&self) -> bool {
+        !self.announced.is_empty()
+    }
+
     /// Takes the priority announced for a stream that begins, which takes precedence over its field (RFC 9218, section
     /// 7).
     pub(super) fn take_announced(&mut self, stream: u32) -> Option<Priority> {

@@ -60,7 +60,50 @@ impl Reader {
     }
 
     /// Handles the next frame of the input, or a piece of it.
+    #[inline]
     pub(super) fn take(&mut self, input: &mut Buffer, state: &mut State) -> Result<Event, Fault> {
+        if self.frame.is_none()
+            && self.begun
+            && self.block.is_none()
+            && let Some(frame) = FrameHeader::parse(input.data())
+            && frame.length <= MAX_FRAME_SIZE
+            && frame.stream != 0
+            && let Some(payload) = input.data().get(HEADER_LENGTH..HEADER_LENGTH + frame.length)
+        {
+            // A whole frame, as nearly all are.
+            match frame.kind {
+                Kind::Headers if frame.has(flag::END_HEADERS) => {
+                    count(frame, state);
+                    let event = self.take_whole_block(frame, payload, state);
+                    input.consume(HEADER_LENGTH + frame.length);
+                    return event;
+                }
+                Kind::Data if !frame.has(flag::PADDED) && is_plain_payload(frame, state) => {
+                    count(frame, state);
+                    state.note_received(frame.length);
+                    let event = take_plain_payload(frame, payload, state);
+                    input.consume(HEADER_LENGTH + frame.length);
+                    return event;
+                }
+                _ => {}
+            }
+        }
+        self.take_piece(input, state)
+    }
+
+    /// Reads a block that is contained in one frame.
+    #[inline]
+    fn take_whole_block(&mut self, frame: FrameHeader, payload: &[u8], state: &mut State) -> Result<Event, Fault> {
+        let event = Whole::of(frame, payload).and_then(|block| block.read(&mut self.decoder, self.limit, state));
+        if matches!(event, Err(Fault::Connection(_))) {
+            state.counts.fatal += 1;
+        }
+        event
+    }
+
+    /// Handles the next frame of the input, or a piece of it, whatever it is.
+    #[inline(never)]
+    fn take_piece(&mut self, input: &mut Buffer, state: &mut State) -> Result<Event, Fault> {
         let (frame, left) = match self.frame {
             Some(known) => known,
             None => match self.take_header(input, state)? {
@@ -195,7 +238,9 @@ impl Reader {
             // Bytes that are not payload are credited to the window at once.
             let overhead = padding + usize::from(frame.has(flag::PADDED));
             if overhead > 0 {
-                state.note_taken(frame.stream, overhead);
+                if let Some(cell) = state.stream(frame.stream) {
+                    state.note_taken(frame.stream, &mut cell.half(), overhead);
+                }
                 state.note_payload(left - padding, frame.has(flag::END_STREAM));
             }
         }
@@ -207,31 +252,18 @@ impl Reader {
             return Ok(Event::More);
         }
         let rest = left.saturating_sub(padding) as u64;
-        if let Some(half) = state.half(frame.stream) {
-            // A frame with more payload than was announced is dropped whole: otherwise its message would seem to be
-            // complete.
-            if half.announced.is_some_and(|announced| rest > announced) {
-                self.frame = Some((FrameHeader { kind: Kind::Unknown, ..frame }, left));
-                return Err(Fault::Stream(frame.stream, ErrorCode::ProtocolError));
-            }
-            half.announced = half.announced.map(|announced| announced - payload as u64);
-            let is_served = half.draining.is_none();
-            if is_served {
-                half.incoming.extend_from_slice(&input.data()[..payload]);
-                half.progress.note(payload, payload as u64 == rest);
-            }
-            if payload > 0 {
-                half.wake();
-            }
-            if !is_served {
-                state.drain(frame.stream, payload);
-            }
+        if let Err(fault) = pass_payload(frame.stream, &input.data()[..payload], rest, state) {
+            self.frame = Some((FrameHeader { kind: Kind::Unknown, ..frame }, left));
+            return Err(fault);
         }
         input.consume(count);
         left -= count;
         self.frame = (left > 0).then_some((frame, left));
-        if left == 0 && frame.has(flag::END_STREAM) {
-            block::end_message(frame.stream, state)?;
+        if left == 0
+            && frame.has(flag::END_STREAM)
+            && let Some(cell) = state.stream(frame.stream)
+        {
+            block::end_message(frame.stream, &mut cell.half(), state)?;
         }
         Ok(Event::Progress)
     }
@@ -240,7 +272,7 @@ impl Reader {
     fn judge_payload(&mut self, frame: FrameHeader, state: &mut State) -> Result<(), Fault> {
         state.note_received(frame.length);
         let (role, newest, was_reset) = (state.role, state.newest, state.was_reset(frame.stream));
-        let Some(half) = state.half(frame.stream) else {
+        let Some(cell) = state.stream(frame.stream) else {
             return match frame.stream {
                 stream if stream > newest || stream.is_multiple_of(2) => {
                     Err(Fault::Connection(ErrorCode::ProtocolError))
@@ -252,6 +284,7 @@ impl Reader {
                 _ => Err(Fault::Connection(ErrorCode::StreamClosed)),
             };
         };
+        let half = &mut *cell.half();
         if half.failed && was_reset {
             self.drop_payload(frame, state);
             return Ok(());
@@ -294,13 +327,6 @@ impl Reader {
         state: &mut State,
     ) -> Result<Event, Fault> {
         if std::mem::take(&mut self.unjudged) {
-            if frame.kind == Kind::Headers && frame.has(flag::END_HEADERS) && input.len() >= left {
-                self.frame = None;
-                let block = Whole::of(frame, &input.data()[..left])?;
-                let event = block.read(&mut self.decoder, self.limit, state);
-                input.consume(left);
-                return event;
-            }
             self.begin_piece(frame)?;
         }
         let Some(block) = &mut self.block else { return Err(Fault::Connection(ErrorCode::InternalError)) };
@@ -351,6 +377,64 @@ impl Reader {
     }
 }
 
+/// Passes a piece of a frame's payload to its stream; `rest` bytes of the frame's payload were not handled before it.
+///
+/// # Errors
+/// The frame has more payload than was announced. It is dropped whole: otherwise its message would seem to be complete.
+fn pass_payload(stream: u32, payload: &[u8], rest: u64, state: &mut State) -> Result<(), Fault> {
+    let Some(cell) = state.stream(stream) else { return Ok(()) };
+    let half = &mut *cell.half();
+    if half.incoming.announced.is_some_and(|announced| rest > announced) {
+        return Err(Fault::Stream(stream, ErrorCode::ProtocolError));
+    }
+    half.incoming.announced = half.incoming.announced.map(|announced| announced - payload.len() as u64);
+    let is_served = half.draining.is_none();
+    if is_served {
+        half.incoming.push(payload);
+        half.incoming.progress.note(payload.len(), payload.len() as u64 == rest);
+    }
+    if !payload.is_empty() {
+        half.wake();
+    }
+    if !is_served && state.drain(stream, half, payload.len()) {
+        state.forget_half(stream, half);
+    }
+    Ok(())
+}
+
+/// Whether a frame of payload is of a stream that receives it whole: nothing about it has to be refused or dropped.
+#[inline]
+fn is_plain_payload(frame: FrameHeader, state: &State) -> bool {
+    let Some(cell) = state.halves.get(frame.stream) else { return false };
+    let half = cell.half();
+    let is_expected = half.incoming.announced.is_none_or(|announced| frame.length as u64 <= announced);
+    let is_open = !half.ended && !half.failed && (state.role == Role::Server || half.has_head);
+    is_open && is_expected && half.draining.is_none() && frame.length as i64 <= half.credit
+}
+
+/// Passes on a whole frame of payload ([`is_plain_payload`]).
+#[inline]
+fn take_plain_payload(frame: FrameHeader, payload: &[u8], state: &State) -> Result<Event, Fault> {
+    let Some(cell) = state.halves.get(frame.stream) else { return Ok(Event::Progress) };
+    let half = &mut *cell.half();
+    half.credit -= payload.len() as i64;
+    half.incoming.announced = half.incoming.announced.map(|announced| announced - payload.len() as u64);
+    half.incoming.push(payload);
+    half.incoming.progress.note(payload.len(), true);
+    if frame.has(flag::END_STREAM) {
+        if half.incoming.announced.is_some_and(|missing| missing > 0) {
+            half.wake();
+            return Err(Fault::Stream(frame.stream, ErrorCode::ProtocolError));
+        }
+        half.ended = true;
+    }
+    // Empty payload lets no task go on.
+    if half.ended || !payload.is_empty() {
+        half.wake();
+    }
+    Ok(Event::Progress)
+}
+
 /// Handles a small frame, which is complete.
 fn control(frame: FrameHeader, bytes: &[u8], state: &mut State) -> Result<Event, Fault> {
     let number = bytes.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
@@ -373,8 +457,8 @@ fn control(frame: FrameHeader, bytes: &[u8], state: &mut State) -> Result<Event,
             state.push(Kind::Settings, flag::ACK, 0, &[]);
         }
         Kind::Ping if !frame.has(flag::ACK) => state.push(Kind::Ping, flag::ACK, 0, bytes),
-        Kind::Ping if bytes == DEPARTING => state.knows_departure = true,
-        Kind::Ping if std::mem::take(&mut state.pinged) => state.pongs = state.pongs.wrapping_add(1),
+        Kind::Ping if bytes == DEPARTING => state.closing.is_known = true,
+        Kind::Ping if std::mem::take(&mut state.life.pinged) => state.life.pongs = state.life.pongs.wrapping_add(1),
         Kind::WindowUpdate | Kind::RstStream if is_idle => return Err(Fault::Connection(ErrorCode::ProtocolError)),
         Kind::WindowUpdate => match (number & MAX_WINDOW, frame.stream) {
             (0, 0) => return Err(Fault::Connection(ErrorCode::ProtocolError)),
@@ -404,12 +488,13 @@ fn control(frame: FrameHeader, bytes: &[u8], state: &mut State) -> Result<Event,
 }
 
 /// Counts a received frame.
+#[inline]
 fn count(frame: FrameHeader, state: &mut State) {
     let counts = &mut state.counts;
     match frame.kind {
         Kind::Headers => {
             counts.headers += 1;
-            state.allowance.earn(EARNED);
+            state.conduct.allowance.earn(EARNED);
         }
         Kind::Data => {
             counts.data += 1;
@@ -446,15 +531,15 @@ fn apply(setting: &[u8], state: &mut State, window: &mut Option<u32>) -> Result<
             Ok(())
         }
         Some(Setting::HeaderTableSize) => {
-            state.owes_table_size |= value < TABLE_SIZE;
+            state.peer.owes_table_size |= value < TABLE_SIZE;
             Ok(())
         }
         Some(Setting::EnableConnectProtocol) => {
-            state.peer_extends = Some(value == 1);
+            state.peer.extends = Some(value == 1);
             Ok(())
         }
         Some(Setting::MaxConcurrentStreams) => {
-            state.peer_streams = usize::try_from(value).unwrap_or(usize::MAX);
+            state.peer.streams = usize::try_from(value).unwrap_or(usize::MAX);
             Ok(())
         }
         _ => Ok(()),

@@ -22,18 +22,18 @@ impl State {
 
     /// Sets the priority of a request, which may not have begun yet.
     pub(super) fn prioritize(&mut self, stream: u32, priority: Priority) {
-        let newest = self.newest;
-        match self.half(stream) {
-            Some(half) => {
-                half.priority = priority;
+        match self.halves.get(stream) {
+            Some(cell) => {
+                cell.half().priority = priority;
                 self.queue.note(priority);
             }
-            None if stream > newest => self.queue.announce(stream, priority),
+            None if stream > self.newest => self.queue.announce(stream, priority),
             None => {}
         }
     }
 
-    /// Whether a stream waits for a more urgent one.
+    /// Whether a stream waits for a more urgent one. Borrows the halves of all streams that wait.
+    #[inline]
     pub(super) fn is_preceded(&self, stream: u32) -> bool {
         self.queue.is_ranked()
             && self.queue.precedes(stream, priority_in(&self.halves, stream), |other| priority_in(&self.halves, other))
@@ -51,7 +51,8 @@ impl State {
         while turns > 0 {
             let Some(stream) = self.queue.pop(|stream| priority_in(&self.halves, stream)) else { return false };
             let is_ranked = self.queue.is_ranked();
-            if let Some(half) = self.half(stream) {
+            if let Some(cell) = self.halves.get(stream) {
+                let mut half = cell.half();
                 half.queued = false;
                 half.wake();
                 // Others get the space that it leaves.
@@ -63,5 +64,5 @@ impl State {
 }
 
 fn priority_in(halves: &Halves, stream: u32) -> Priority {
-    halves.get(stream).map_or_else(Priority::default, |half| half.priority)
+    halves.get(stream).map_or_else(Priority::default, |cell| cell.half().priority)
 }

@@ -145,8 +145,8 @@ impl MovedConnection {
 impl Requests {
     /// Begins a request; `None`: the maximum is in progress, or the connection is about to end.
     pub fn begin(&self) -> Option<Request> {
-        let key = self.0.state.borrow_mut().begin_request()?;
-        Some(Request::new(self.clone(), key))
+        let cell = self.0.state.borrow_mut().begin_request()?;
+        Some(Request::new(self.clone(), cell))
     }
 
     /// Whether no more requests can begin on it.
@@ -161,7 +161,7 @@ impl Requests {
 
     /// Whether the server has sent its SETTINGS.
     pub fn is_settled(&self) -> bool {
-        self.0.state.borrow().peer_extends.is_some()
+        self.0.state.borrow().peer.extends.is_some()
     }
 
     /// The number of requests in progress.
@@ -172,13 +172,13 @@ impl Requests {
     /// Lets no more requests begin; the connection ends with the last one.
     pub fn close(&self) {
         let mut state = self.0.state.borrow_mut();
-        state.closing = true;
+        state.closing.begun = true;
         state.wake();
     }
 
     /// The number of the server's glitches on this connection.
     pub fn glitches(&self) -> u32 {
-        self.0.state.borrow().glitches
+        self.0.state.borrow().conduct.glitches
     }
 
     /// Whether the handshake is not complete: a request that begins may be sent as early data.
@@ -199,7 +199,7 @@ impl Requests {
     /// The number of requests that may be in progress at a time.
     pub fn limit(&self) -> usize {
         let state = self.0.state.borrow();
-        state.terms.max_streams.min(state.peer_streams)
+        state.terms.max_streams.min(state.peer.streams)
     }
 
     /// Whether both are handles of the same connection.

@@ -13,6 +13,7 @@ use wire::h1::{self, Edits, HeadLimits, Parse, RequestContext, Scan};
 use wire::h2;
 use wire::http::{Fields, Head};
 
+use super::cell::StreamCell;
 use super::handle::Handle;
 use super::kill::Kill;
 use super::request::Request;
@@ -27,43 +28,49 @@ const MARGIN: usize = 512;
 
 /// A stream as seen by the task that serves its request.
 pub struct Stream {
-    handle: Handle,
+    state: Rc<RefCell<State>>,
+    cell: Rc<StreamCell>,
     /// Bytes taken from the connection and not consumed yet.
     input: Buffer,
-    /// Whether the head of a prepared answer was sent: the rest is payload.
-    answering: bool,
-    /// A guard that is dropped with the stream.
-    kept: Option<Box<dyn Any>>,
 }
 
+/// A stream is stored where a connection of HTTP/1 could be, in at most as much memory.
+const _: () = assert!(size_of::<Stream>() < size_of::<crate::h1::Server>());
+
 impl Stream {
-    pub(super) fn new(state: Rc<RefCell<State>>, stream: u32) -> Self {
-        Self { handle: Handle::new(state, stream, Some(DRAINED)), input: Buffer::empty(), answering: false, kept: None }
+    pub(super) fn new(state: Rc<RefCell<State>>, cell: Rc<StreamCell>) -> Self {
+        cell.rest.set(Some(DRAINED));
+        Self { state, cell, input: Buffer::empty() }
+    }
+
+    #[inline]
+    fn handle(&self) -> Handle<'_> {
+        Handle { state: &self.state, cell: &self.cell }
     }
 
     /// Its identifier on the connection.
     pub fn number(&self) -> u32 {
-        self.handle.stream()
+        self.cell.number.get()
     }
 
     /// Ends the whole connection with all of its streams.
     pub(crate) fn kill(&mut self, kill: Kill) {
-        self.handle.kill(kill);
+        self.handle().kill(kill);
     }
 
     /// Marks the request as not processed: unless it is answered, the stream is reset with REFUSED_STREAM.
     pub(crate) fn refuse(&mut self) {
-        self.handle.refuses.set(true);
+        self.cell.refuses.set(true);
     }
 
     /// Keeps a value alive until the stream is released.
     pub(crate) fn keep(&mut self, what: Box<dyn Any>) {
-        self.kept = Some(what);
+        self.cell.kept.replace(Some(what));
     }
 
     /// Whether it keeps a value.
     pub(crate) fn keeps(&self) -> bool {
-        self.kept.is_some()
+        self.cell.kept.borrow().is_some()
     }
 
     /// The bytes taken from the connection and not consumed.
@@ -73,22 +80,23 @@ impl Stream {
 
     /// Whether a head or a part of a body was received.
     pub fn has_received(&self) -> bool {
-        !self.input.is_empty() || self.handle.with(|half| half.arrival != Arrival::Nothing).unwrap_or(false)
+        !self.input.is_empty() || self.cell.half().arrival != Arrival::Nothing
     }
 
     /// Whether the request was received whole, and all of it was read.
     pub fn has_ended(&self) -> bool {
-        self.handle.with(|half| half.ended && !half.failed && half.payload().is_empty()).unwrap_or(false)
+        let half = self.cell.half();
+        half.ended && !half.failed && half.payload().is_empty()
     }
 
     /// Whether it was reset, or its connection has ended.
     pub fn has_failed(&self) -> bool {
-        self.handle.with(|half| half.failed).unwrap_or(true)
+        self.cell.half().failed
     }
 
     /// Whether the request was received whole.
     pub fn was_whole(&self) -> bool {
-        self.handle.with(|half| half.ended).unwrap_or(false)
+        self.cell.half().ended
     }
 
     /// Takes the bytes taken from the connection and not consumed.
@@ -105,7 +113,7 @@ impl Stream {
 
     /// Ready when a read returns something.
     pub fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.handle.poll_readable(cx)
+        self.handle().poll_readable(cx)
     }
 
     /// Whether a read returns something.
@@ -115,19 +123,16 @@ impl Stream {
 
     /// Takes the request's head.
     pub fn take_head(&mut self, limits: &HeadLimits, _: &mut Scan, head: &mut Head) -> ReadResult {
-        let taken = self.handle.with(|half| half.take_head(head));
-        match taken {
-            Some(Arrival::Refused { status }) => ReadResult::Invalid { status, fault: None },
-            Some(Arrival::Here { length, .. }) if !fits(head, length, limits.max_head) => {
+        match self.cell.half().take_head(head) {
+            Arrival::Refused { status } => ReadResult::Invalid { status, fault: None },
+            Arrival::Here { length, .. } if !fits(head, length, limits.max_head) => {
                 ReadResult::Invalid { status: 431, fault: None }
             }
-            Some(Arrival::Here { .. }) if head.field_count() >= limits.max_fields => {
+            Arrival::Here { .. } if head.field_count() >= limits.max_fields => {
                 ReadResult::Invalid { status: 400, fault: None }
             }
-            Some(Arrival::Here { length, .. }) => {
-                ReadResult::Head { body: UnreadBody::uncoded(head), length, glitch: false }
-            }
-            Some(Arrival::Nothing) | None => ReadResult::Closed,
+            Arrival::Here { length, .. } => ReadResult::Head { body: UnreadBody::uncoded(head), length, glitch: false },
+            Arrival::Nothing => ReadResult::Closed,
         }
     }
 
@@ -136,8 +141,8 @@ impl Stream {
     /// # Errors
     /// The stream's; `InvalidData` if the text is not an answer.
     pub fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if self.answering {
-            return self.handle.poll_payload(cx, bytes);
+        if self.cell.answering.get() {
+            return self.handle().poll_payload(cx, bytes);
         }
         let invalid = || io::Error::from(io::ErrorKind::InvalidData);
         let mut head = Head::new();
@@ -146,21 +151,21 @@ impl Stream {
         let Ok(Parse::Complete { consumed }) = parsed else { return Poll::Ready(Err(invalid())) };
         let mut frames = Buffer::with_capacity(bytes.len() + MARGIN);
         let edits = Edits { framing: head.framing, version: head.version(), ..Edits::interim() };
-        h2::encode_response(self.handle.stream(), &head, &edits, &mut frames).map_err(|_| invalid())?;
-        std::task::ready!(self.handle.poll_write(cx, &mut frames, &mut Buffer::empty()))?;
-        self.answering = head.status() >= 200;
+        h2::encode_response(self.cell.number.get(), &head, &edits, &mut frames).map_err(|_| invalid())?;
+        std::task::ready!(self.handle().poll_write(cx, &mut frames, &mut Buffer::empty()))?;
+        self.cell.answering.set(head.status() >= 200);
         Poll::Ready(Ok(consumed))
     }
 
     /// Marks the answer as completely written, with trailers if there are some.
     pub fn complete(&self, trailers: Option<&Fields>) {
-        self.handle.end(trailers);
+        self.handle().end(trailers);
     }
 
     /// Passes on an answer that `request` has received whole: its head as frames, and its payload. Returns the number
     /// of bytes of payload; `None`: it has to flow.
     pub(crate) fn pass_whole(&self, request: &Request, head: &mut Buffer, end: BodyDelimiter) -> Option<usize> {
-        let passed = self.handle.pass_whole(request.handle(), head, end)?;
+        let passed = self.handle().pass_whole(request.handle(), head, end)?;
         request.note_payload(passed);
         if end == BodyDelimiter::UntilEnd {
             request.note_answered();
@@ -170,13 +175,12 @@ impl Stream {
 
     /// Ready when the client has reset the stream or the connection has ended.
     pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<Hangup> {
-        let failed = self.handle.with(|half| {
-            if !half.failed {
-                half.wait(cx);
-            }
-            half.failed
-        });
-        if failed.unwrap_or(true) { Poll::Ready(Hangup::Error) } else { Poll::Pending }
+        let mut half = self.cell.half();
+        if half.failed {
+            return Poll::Ready(Hangup::Error);
+        }
+        half.wait(cx);
+        Poll::Pending
     }
 
     /// As [`crate::h1::Server::begin_buffering`].
@@ -195,7 +199,7 @@ impl Stream {
         if self.input.room() == 0 {
             return Poll::Ready(Ok(None));
         }
-        self.handle.poll_read(cx, &mut self.input).map_ok(Some)
+        Handle { state: &self.state, cell: &self.cell }.poll_read(cx, &mut self.input).map_ok(Some)
     }
 
     /// As [`crate::h1::Server::rest_buffering`].
@@ -214,17 +218,25 @@ impl Stream {
     }
 }
 
+impl Drop for Stream {
+    /// Releases the stream.
+    fn drop(&mut self) {
+        self.handle().leave();
+        self.cell.kept.take();
+    }
+}
+
 impl ByteSource for Stream {
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
-        self.handle.poll_read(cx, buffer)
+        self.handle().poll_read(cx, buffer)
     }
 
     fn completes(&mut self) -> bool {
-        self.handle.completes()
+        self.handle().completes()
     }
 
     fn take_trailers(&mut self) -> Option<Box<Fields>> {
-        self.handle.take_trailers()
+        self.handle().take_trailers()
     }
 }
 
@@ -236,11 +248,11 @@ impl ByteSink for Stream {
         body: &mut Buffer,
         _: bool,
     ) -> Poll<io::Result<usize>> {
-        self.handle.poll_write(cx, head, body)
+        self.handle().poll_write(cx, head, body)
     }
 
     fn poll_write_slices(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>], _: bool) -> Poll<io::Result<usize>> {
-        self.handle.poll_slices(cx, slices)
+        self.handle().poll_slices(cx, slices)
     }
 
     fn takes_slices(&self) -> bool {

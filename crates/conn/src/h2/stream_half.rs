@@ -16,6 +16,9 @@ const SMALL: usize = 4096;
 /// The most bytes of payload whose memory a stream keeps between two pieces: two frames.
 const LARGE: usize = 2 * wire::h2::MAX_FRAME_SIZE;
 
+/// The most heads of an answer that wait to be taken: all but the last one are interim.
+const MOST_LATER: usize = 8;
+
 /// The arrival of a message's head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrival {
@@ -33,23 +36,83 @@ pub(super) struct QueuedHead {
     pub(super) arrival: Arrival,
 }
 
+/// Parts of a message that few messages have.
+#[derive(Default)]
+pub(super) struct Rare {
+    /// Heads after the first one: of interim answers, and the answer's.
+    pub(super) later: VecDeque<QueuedHead>,
+    /// Trailers received after the payload.
+    pub(super) trailers: Option<Box<Fields>>,
+}
+
+/// ReadResult payload.
+pub(super) struct Incoming {
+    /// The bytes received, of which `taken` bytes were taken.
+    bytes: Vec<u8>,
+    taken: usize,
+    /// Progress of its frames.
+    pub(super) progress: FrameProgress,
+    /// Bytes announced by the head and not received yet.
+    pub(super) announced: Option<u64>,
+}
+
+impl Incoming {
+    const fn new() -> Self {
+        Self { bytes: Vec::new(), taken: 0, progress: FrameProgress::new(), announced: None }
+    }
+
+    /// The bytes that were not taken.
+    #[inline]
+    pub(super) fn data(&self) -> &[u8] {
+        self.bytes.get(self.taken..).unwrap_or_default()
+    }
+
+    /// Appends received bytes.
+    #[inline]
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Consumes bytes.
+    #[inline]
+    pub(super) fn take(&mut self, bytes: usize) {
+        self.taken += bytes;
+        if self.taken == self.bytes.len() && self.bytes.capacity() <= LARGE {
+            self.taken = 0;
+            self.bytes.clear();
+        } else {
+            self.compact();
+        }
+    }
+
+    /// Releases the memory of consumed bytes if it is worth it.
+    #[inline(never)]
+    fn compact(&mut self) {
+        if self.taken == self.bytes.len() {
+            (self.bytes, self.taken) = (Vec::new(), 0);
+        } else if self.taken >= SMALL && self.taken >= self.bytes.len() / 2 {
+            // If a peer always sends more, it never becomes empty. No more bytes are moved than were taken.
+            self.bytes.drain(..self.taken);
+            self.taken = 0;
+        }
+    }
+
+    /// Bytes of memory that it holds.
+    #[cfg(any(test, feature = "machine"))]
+    pub(super) fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+}
+
 /// A stream as seen by its connection.
 pub(super) struct Half {
     pub(super) arrival: Arrival,
     pub(super) head: Head,
-    /// Heads after that one: of interim answers, and the answer's.
-    pub(super) later: VecDeque<QueuedHead>,
     /// Whether the last head was received: further blocks are trailers.
     pub(super) has_head: bool,
-    /// Received payload, of which `taken` bytes were taken.
-    pub(super) incoming: Vec<u8>,
-    pub(super) taken: usize,
-    /// Progress of frames of payload.
-    pub(super) progress: FrameProgress,
-    /// Bytes of payload announced by the head and not received yet.
-    pub(super) announced: Option<u64>,
-    /// Trailers received after the payload.
-    pub(super) trailers: Option<Box<Fields>>,
+    pub(super) incoming: Incoming,
+    /// Parts of the message that few messages have.
+    pub(super) rare: Option<Box<Rare>>,
     /// Whether the peer has ended its message.
     pub(super) ended: bool,
     /// Whether the stream was reset, or the connection has ended.
@@ -85,13 +148,9 @@ impl Half {
         Self {
             arrival: Arrival::Nothing,
             head: Head::new(),
-            later: VecDeque::new(),
             has_head: false,
-            incoming: Vec::new(),
-            taken: 0,
-            progress: FrameProgress::default(),
-            announced: None,
-            trailers: None,
+            incoming: Incoming::new(),
+            rare: None,
             ended: false,
             failed: false,
             malformed: false,
@@ -114,13 +173,9 @@ impl Half {
         let Self {
             arrival,
             head: _,
-            later,
             has_head,
             incoming,
-            taken,
-            progress,
-            announced,
-            trailers,
+            rare,
             ended,
             failed,
             malformed,
@@ -138,24 +193,23 @@ impl Half {
         } = self;
         // The head is overwritten when it is decoded.
         *arrival = Arrival::Nothing;
-        if !later.is_empty() {
-            later.clear();
-        }
-        incoming.clear();
-        (*taken, *announced, *trailers) = (0, None, None);
-        *progress = FrameProgress::default();
-        (*has_head, *ended, *failed, *refused, *complete, *queued) = (false, false, false, false, false, false);
-        *malformed = false;
+        incoming.bytes.clear();
+        (incoming.taken, incoming.progress, incoming.announced) = (0, FrameProgress::new(), None);
+        (*rare, *task) = (None, None);
+        (*has_head, *ended, *failed, *malformed, *refused, *complete) = (false, false, false, false, false, false);
+        (*queued, *stalled) = (false, false);
         (*own_credit, *owed, *share, *own_window) = (i64::from(credit), 0, 0, window);
-        (*draining, *task, *stalled, *priority) = (None, None, false, Priority::default());
+        (*draining, *priority) = (None, Priority::default());
     }
 
+    #[inline]
     pub(super) fn wake(&mut self) {
         if let Some(task) = self.task.take() {
             task.wake();
         }
     }
 
+    #[inline]
     pub(super) fn wait(&mut self, cx: &Context<'_>) {
         match &mut self.task {
             Some(task) => task.clone_from(cx.waker()),
@@ -164,31 +218,15 @@ impl Half {
     }
 
     /// Payload that was not taken.
+    #[inline]
     pub(super) fn payload(&self) -> &[u8] {
-        &self.incoming[self.taken..]
-    }
-
-    /// Consumes payload.
-    pub(super) fn take(&mut self, bytes: usize) {
-        self.taken += bytes;
-        if self.taken == self.incoming.len() {
-            self.taken = 0;
-            if self.incoming.capacity() > LARGE {
-                self.incoming = Vec::new();
-            } else {
-                self.incoming.clear();
-            }
-        } else if self.taken >= SMALL && self.taken >= self.incoming.len() / 2 {
-            // If a peer always sends more, it never becomes empty. No more bytes are moved than were taken.
-            self.incoming.drain(..self.taken);
-            self.taken = 0;
-        }
+        self.incoming.data()
     }
 
     /// Releases memory beyond the needs of small messages, before it is kept for a later stream.
     pub(super) fn shrink(&mut self) {
-        if self.incoming.capacity() > SMALL {
-            self.incoming = Vec::new();
+        if self.incoming.bytes.capacity() > SMALL {
+            self.incoming.bytes = Vec::new();
         }
         if self.head.fields.capacity() > 2 * SMALL {
             self.head = Head::new();
@@ -197,8 +235,8 @@ impl Half {
 
     /// Releases everything after the task has released the stream; `left` more bytes are read and dropped.
     pub(super) fn rest(&mut self, left: Option<usize>) {
-        (self.incoming, self.taken) = (Vec::new(), 0);
-        (self.head, self.later, self.trailers) = (Head::new(), VecDeque::new(), None);
+        (self.incoming.bytes, self.incoming.taken) = (Vec::new(), 0);
+        (self.head, self.rare) = (Head::new(), None);
         self.draining = left;
     }
 
@@ -214,17 +252,42 @@ impl Half {
     }
 
     /// Takes the first head received.
+    #[inline]
     pub(super) fn take_head(&mut self, head: &mut Head) -> Arrival {
         std::mem::swap(&mut self.head, head);
-        if self.later.is_empty() {
-            return std::mem::replace(&mut self.arrival, Arrival::Nothing);
+        let arrival = std::mem::replace(&mut self.arrival, Arrival::Nothing);
+        if self.rare.is_some() {
+            self.advance();
         }
-        let next = self.later.pop_front();
-        let arrival = next.as_ref().map_or(Arrival::Nothing, |next| next.arrival);
-        if let Some(next) = next {
-            self.head = next.head;
+        arrival
+    }
+
+    /// Makes the next head the first one.
+    #[cold]
+    fn advance(&mut self) {
+        if let Some(next) = self.rare.as_mut().and_then(|rare| rare.later.pop_front()) {
+            (self.head, self.arrival) = (next.head, next.arrival);
         }
-        std::mem::replace(&mut self.arrival, arrival)
+    }
+
+    /// Adds a head after others that were not taken. Returns false if there are too many.
+    pub(super) fn add_head(&mut self, head: Head, arrival: Arrival) -> bool {
+        let later = &mut self.rare.get_or_insert_default().later;
+        let fits = later.len() < MOST_LATER;
+        if fits {
+            later.push_back(QueuedHead { head, arrival });
+        }
+        fits
+    }
+
+    /// Whether trailers were received that were not taken.
+    pub(super) fn has_trailers(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.trailers.is_some())
+    }
+
+    /// Takes the trailers received after the payload.
+    pub(super) fn take_trailers(&mut self) -> Option<Box<Fields>> {
+        self.rare.as_mut()?.trailers.take()
     }
 
     /// Ends the stream before its messages have ended.
@@ -236,8 +299,10 @@ impl Half {
     /// Bytes of memory that it holds.
     #[cfg(any(test, feature = "machine"))]
     pub(super) fn held(&self) -> usize {
-        let later: usize = self.later.iter().map(|later| later.head.fields.capacity()).sum();
-        let trailers = self.trailers.as_ref().map_or(0, |trailers| trailers.capacity());
-        size_of::<Self>() + self.head.fields.capacity() + later + trailers + self.incoming.capacity()
+        let rare = self.rare.as_ref().map_or(0, |rare| {
+            let later: usize = rare.later.iter().map(|later| later.head.fields.capacity()).sum();
+            later + rare.trailers.as_ref().map_or(0, |trailers| trailers.capacity())
+        });
+        size_of::<Self>() + self.head.fields.capacity() + rare + self.incoming.capacity()
     }
 }

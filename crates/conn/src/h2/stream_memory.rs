@@ -2,10 +2,11 @@
 //! batches. Must never keep more than a bound, nor the contents of a stream.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
-use super::stream_half::Half;
+use super::cell::StreamCell;
 
-/// The number of halves that a thread keeps.
+/// The number of streams that a thread keeps.
 const KEPT: usize = 1024;
 
 /// The number of allocations for outputs and blocks that a thread keeps, and their maximum size.
@@ -13,22 +14,22 @@ const KEPT_BYTES: usize = 16;
 const LARGEST: usize = 160 * 1024;
 
 thread_local! {
-    #[expect(clippy::vec_box, reason = "a half stays where it is when it is used again")]
-    static SPARE: RefCell<Vec<Box<Half>>> = const { RefCell::new(Vec::new()) };
+    static SPARE: RefCell<Vec<Rc<StreamCell>>> = const { RefCell::new(Vec::new()) };
     static BYTES: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Returns a half, perhaps that of a former stream.
-pub(super) fn take() -> Box<Half> {
-    SPARE.with_borrow_mut(Vec::pop).unwrap_or_else(|| Box::new(Half::new()))
+/// Returns a stream, perhaps a former one, that has no other owner.
+pub(super) fn take() -> Rc<StreamCell> {
+    let kept = SPARE.with_borrow_mut(Vec::pop);
+    // The task of a former stream may not have dropped it yet.
+    kept.filter(|cell| Rc::strong_count(cell) == 1).unwrap_or_else(|| Rc::new(StreamCell::new()))
 }
 
-/// Keeps a half, unless the limit is reached.
-pub(super) fn keep(mut half: Box<Half>) {
+/// Keeps a stream whose memory was shrunk ([`super::stream_half::Half::shrink`]), unless the limit is reached.
+pub(super) fn keep(cell: Rc<StreamCell>) {
     SPARE.with_borrow_mut(|spare| {
         if spare.len() < KEPT {
-            half.shrink();
-            spare.push(half);
+            spare.push(cell);
         }
     });
 }

@@ -2,8 +2,9 @@
 //! about the order in which they have begun.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
-use super::stream_half::Half;
+use super::cell::StreamCell;
 
 /// Keys of requests that have no stream identifier yet begin here.
 pub(super) const UNOPENED: u32 = 1 << 31;
@@ -11,7 +12,7 @@ pub(super) const UNOPENED: u32 = 1 << 31;
 /// Streams being served, followed by requests that have no identifier yet.
 #[derive(Default)]
 pub(super) struct Halves {
-    list: VecDeque<(u32, Box<Half>)>,
+    list: VecDeque<(u32, Rc<StreamCell>)>,
 }
 
 impl Halves {
@@ -30,14 +31,8 @@ impl Halves {
     }
 
     #[inline]
-    pub(super) fn get(&self, number: u32) -> Option<&Half> {
-        self.list.get(self.place(number)?).map(|(_, half)| &**half)
-    }
-
-    #[inline]
-    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Half> {
-        let place = self.place(number)?;
-        self.list.get_mut(place).map(|(_, half)| &mut **half)
+    pub(super) fn get(&self, number: u32) -> Option<&Rc<StreamCell>> {
+        self.list.get(self.place(number)?).map(|(_, cell)| cell)
     }
 
     /// The index of a stream. Every second identifier is the peer's, so at most half of the identifiers between the
@@ -66,38 +61,49 @@ impl Halves {
     }
 
     /// Adds a stream whose identifier is the largest.
-    pub(super) fn push(&mut self, number: u32, half: Box<Half>) {
+    pub(super) fn push(&mut self, number: u32, cell: Rc<StreamCell>) {
         debug_assert!(self.list.back().is_none_or(|(last, _)| *last < number), "numbers grow");
-        self.list.push_back((number, half));
+        self.list.push_back((number, cell));
     }
 
-    pub(super) fn remove(&mut self, number: u32) -> Option<Box<Half>> {
+    pub(super) fn remove(&mut self, number: u32) -> Option<Rc<StreamCell>> {
         let place = self.place(number)?;
-        self.list.remove(place).map(|(_, half)| half)
+        let removed = if place == 0 { self.list.pop_front() } else { self.list.remove(place) };
+        removed.map(|(_, cell)| cell)
     }
 
-    /// Assigns that identifier, which is the largest, to a request without one. Returns its half.
-    pub(super) fn number(&mut self, key: u32, number: u32) -> Option<&mut Half> {
+    /// Assigns that identifier, which is the largest, to a request without one. Returns false if there is no such
+    /// request.
+    pub(super) fn number(&mut self, key: u32, number: u32) -> bool {
+        let is_numbered = |entry: Option<&(u32, Rc<StreamCell>)>| entry.is_none_or(|(number, _)| *number < UNOPENED);
+        // Mostly it is the only request that waits.
+        let before = self.list.len().checked_sub(2);
+        if is_numbered(before.and_then(|before| self.list.get(before)))
+            && let Some((place, _)) = self.list.back_mut()
+            && *place == key
+        {
+            *place = number;
+            return true;
+        }
+        self.number_other(key, number).is_some()
+    }
+
+    #[inline(never)]
+    fn number_other(&mut self, key: u32, number: u32) -> Option<()> {
         let from = self.place(key)?;
-        let is_numbered = |place: usize| self.list.get(place).is_none_or(|(number, _)| *number < UNOPENED);
-        let mut to = from;
-        if from > 0 && !is_numbered(from - 1) {
-            // Requests that have begun before are waiting for something.
-            to = self.list.partition_point(|(number, _)| *number < UNOPENED);
+        // Requests that have begun before may be waiting for something.
+        let to = self.list.partition_point(|(number, _)| *number < UNOPENED);
+        if to < from {
             let half = self.list.remove(from)?;
             self.list.insert(to, half);
         }
-        let (place, half) = self.list.get_mut(to)?;
+        let (place, _) = self.list.get_mut(to)?;
         *place = number;
-        Some(half)
+        Some(())
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Half)> {
-        self.list.iter().map(|(number, half)| (*number, &**half))
-    }
-
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut Half)> {
-        self.list.iter_mut().map(|(number, half)| (*number, &mut **half))
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Rc<StreamCell>)> {
+        self.list.iter().map(|(number, cell)| (*number, cell))
     }
 }
 
@@ -114,8 +120,8 @@ mod tests {
     fn every_stream_is_found() {
         for step in 1..40 {
             let mut halves = Halves::default();
-            (0..40).for_each(|index| halves.push(2 * index + 1, Box::new(Half::new())));
-            (0..3).for_each(|index| halves.push(UNOPENED + index, Box::new(Half::new())));
+            (0..40).for_each(|index| halves.push(2 * index + 1, Rc::new(StreamCell::new())));
+            (0..3).for_each(|index| halves.push(UNOPENED + index, Rc::new(StreamCell::new())));
             let mut left = numbers(&halves);
             while !left.is_empty() {
                 let gone = left.remove(step * left.len() / 40 % left.len());
@@ -132,15 +138,15 @@ mod tests {
     #[test]
     fn requests_get_their_numbers_in_any_order() {
         let mut halves = Halves::default();
-        (0..4).for_each(|index| halves.push(UNOPENED + index, Box::new(Half::new())));
+        (0..4).for_each(|index| halves.push(UNOPENED + index, Rc::new(StreamCell::new())));
         for (key, number, expected) in
             [(2, 1, [1, UNOPENED, UNOPENED + 1, UNOPENED + 3]), (0, 3, [1, 3, UNOPENED + 1, UNOPENED + 3])]
         {
-            assert!(halves.number(UNOPENED + key, number).is_some());
+            assert!(halves.number(UNOPENED + key, number));
             assert_eq!(numbers(&halves), expected);
         }
-        assert!(halves.number(UNOPENED, 5).is_none());
-        assert!(halves.number(UNOPENED + 3, 5).is_some() && halves.number(UNOPENED + 1, 7).is_some());
+        assert!(!halves.number(UNOPENED, 5));
+        assert!(halves.number(UNOPENED + 3, 5) && halves.number(UNOPENED + 1, 7));
         assert_eq!(numbers(&halves), [1, 3, 5, 7]);
     }
 }

@@ -3,6 +3,7 @@
 
 use conn::carrier::Carrier;
 use conn::h2::Solo;
+use conn::worker_links::ShareTerms;
 use live::health::CheckStatus;
 use policy::check::Connect;
 
@@ -22,12 +23,17 @@ impl RunningCheck<'_> {
         loop {
             let link = waiting.is_first().then(|| {
                 let pool = &worker.process.pool;
-                worker.links.take(pool, kind.server, (false, &|is_early| !is_early), kind.key())
+                worker.links.take(
+                    pool,
+                    kind.server,
+                    ShareTerms { proven: false, may_share: &|is_early| !is_early },
+                    kind.key(),
+                )
             });
             if let Some(link) = link.flatten() {
                 let Carrier::H2(request) = link.carrier else { return Err(fails()) };
                 self.keep_alone();
-                self.connection.solo = Some(Box::new(Solo::sharing(*request)));
+                self.connection.solo = Some(Box::new(Solo::sharing(request)));
                 self.restart_timeout();
                 return Ok(());
             }

@@ -131,7 +131,7 @@ async fn carry(load: Load, joining: Joining, mut connection: ServerConnection, r
 async fn join(load: Load, joining: Joining, presence: Presence, mut connection: ServerConnection, requests: Requests) {
     let worker = &load.0;
     let (pool, kind) = (&worker.process.pool, &joining.kind);
-    worker.links.attach((kind.server, joining.generation), kind.key().keep(None), &requests);
+    worker.links.attach(kind.server, joining.generation, kind.key().keep(None), &requests);
     let mut presence = Some(presence);
     let mut next = None;
     let look = |connection: &ServerConnection| {

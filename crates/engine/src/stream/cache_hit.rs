@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use base::buffer::Buffer;
 use conn::buffered_body::BufferedBody;
-use conn::exchange::{Answer, ForwardTerms};
+use conn::exchange::{Answer, ForwardTerms, Heads};
 use conn::h1::UnreadBody;
 use wire::http::Method;
 
@@ -87,8 +87,9 @@ fn begin(context: &RequestContext<'_>, stored: &mut StoredResponse) -> Result<(B
     let format = context.client.conn.head_format();
     let plan = Answer::plan(format, &state.request, &state.response, &onward);
     let Some(left) = plan.unchanged().filter(|_| plan.keep_client) else { return Err(ServiceProgress::Ruled) };
+    let heads = Heads { request: &state.request, response: &state.response };
     let mut head = rt::buffer();
-    if Answer::encode_head(format, (&state.request, &state.response), (&plan, &onward), &mut head).is_err() {
+    if Answer::encode_head(format, heads, &plan, &onward, &mut head).is_err() {
         return Err(ServiceProgress::Ruled);
     }
     state.accounting.bytes.received += head.len() as u64;

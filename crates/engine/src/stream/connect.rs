@@ -11,6 +11,7 @@ use conn::exchange::RequestBody;
 use conn::link::Link;
 use conn::pool_key::PoolKey;
 use conn::quota::Reservation;
+use conn::worker_links::ShareTerms;
 use expression::Expression;
 use expression::record::Endpoint;
 use expression::sample::{ConnectionError, LinkFacts, ProtocolFacts, Type, cast};
@@ -472,7 +473,7 @@ impl Request<'_> {
         let may_share: &dyn Fn(bool) -> bool = &|is_early| {
             !private_connections::authenticates(&self.state.borrow()) && (!is_early || self.may_be_early(server))
         };
-        let link = worker.links.take(&worker.process.pool, server.serial, (proven, may_share), wanted);
+        let link = worker.links.take(&worker.process.pool, server.serial, ShareTerms { proven, may_share }, wanted);
         link.map(|link| server_multiplex::speak_fcgi(backend, server, link, false))
     }
 

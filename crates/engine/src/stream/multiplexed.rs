@@ -27,8 +27,9 @@ pub async fn serve(session: &LocalRc<StreamTask>, client: &mut Client, protocol:
     }
     let Client { conn, timer, .. } = client;
     let share = stream_share(session, protocol);
-    let Some(connection) = Connection::of(conn, terms(session, protocol, share.as_ref())) else { return };
-    let end = carry(session, connection, timer).await;
+    let Some(mut connection) = Connection::of(conn, terms(session, protocol, share.as_ref())) else { return };
+    let end = carry(session, &mut connection, timer).await;
+    drop(connection);
     finish(client, end);
 }
 
@@ -64,36 +65,31 @@ fn finish(client: &mut Client, end: End) {
 /// Serves a connection that was opened to a server which sends requests on it (reverse HTTP).
 pub async fn serve_reversed(session: &LocalRc<StreamTask>, client: &mut Client) {
     let Client { conn, timer, .. } = client;
-    if let Some(connection) = Connection::reversed(conn, terms(session, REVERSED, None)) {
-        let end = carry(session, connection, timer).await;
+    if let Some(mut connection) = Connection::reversed(conn, terms(session, REVERSED, None)) {
+        let end = carry(session, &mut connection, timer).await;
+        drop(connection);
         finish(client, end);
     }
 }
 
-/// Serves the streams of a connection until it ends.
-async fn carry(session: &LocalRc<StreamTask>, mut connection: Connection<'_>, timer: &mut rt::Timer) -> End {
-    let open = ClientConnection::begin(session.counters(), connection.protocol());
-    let mut waiting = Waiting::default();
-    // As in HTTP/1, handshakes and idle time of the client are part of the first request's time.
-    let mut idle_since = (session.accepted, session.accept_date());
-    let crowd = session.client().map(|client| Member::of(Scope::Streams, client));
-    loop {
-        let opened = connection.opened();
-        let event = std::future::poll_fn(|cx| poll(session, &mut connection, &open, timer, &mut waiting, cx)).await;
-        let Some(stream) = event else { break };
-        let admission = admit(session, &connection, crowd.as_ref());
-        start(session, stream, Begin { served: opened, idle_since, admission });
-        idle_since = (rt::now(), rt::wall());
-        // Streams are started after the frames that were received together with them are processed: these may end the
-        // connection.
-        if connection.is_drained() && rt::slice_is_over() {
-            rt::yield_now().await;
-        }
+/// Serves the streams of a connection until it ends. An argument of an `async fn` is stored in its future twice: the
+/// connection is borrowed.
+async fn carry(session: &LocalRc<StreamTask>, connection: &mut Connection<'_>, timer: &mut rt::Timer) -> End {
+    let mut carrying = Carrying {
+        session,
+        open: ClientConnection::begin(session.counters(), connection.protocol()),
+        waiting: Waiting::default(),
+        // As in HTTP/1, handshakes and idle time of the client are part of the first request's time.
+        idle_since: (session.accepted, session.accept_date()),
+        crowd: session.client().map(|client| Member::of(Scope::Streams, client)),
+    };
+    while std::future::poll_fn(|cx| carrying.poll(connection, timer, cx)).await == Step::Yields {
+        rt::yield_now().await;
     }
     connection.close();
     std::future::poll_fn(|cx| connection.poll_settled(cx)).await;
-    count_events(session, &connection, &open);
-    flush(session, &mut connection, timer).await;
+    carrying.count_events(connection);
+    flush(session, connection, timer).await;
     match connection.is_gone() {
         true => End::Gone,
         false if connection.has_faulted() => End::Fault,
@@ -155,90 +151,154 @@ struct Waiting {
     pongs: u32,
 }
 
-/// Moves all data that can be moved. Ready with a stream that was opened, or with `None` if the connection has to end. A
-/// connection without streams may be idle for as long as a client between two requests, even if the client does not accept the
-/// remaining data; with a soft stop it ends as soon as all data is sent. If only `timeout client` limits its idle time, an
-/// answered ping restarts that time.
-fn poll(
-    session: &Session,
-    connection: &mut Connection<'_>,
-    open: &ClientConnection<'_>,
-    timer: &mut rt::Timer,
-    waiting: &mut Waiting,
-    cx: &mut Context<'_>,
-) -> Poll<Option<Downstream>> {
-    private_connections::discard_disturbed(session, cx);
-    let lasts = session.proxy().options.idle_close_on_response;
-    if session.is_leaving() {
-        connection.leave(lasts);
-    }
-    let mut next = connection.advance(rt::now());
-    let polled = connection.poll(cx);
-    count_events(session, connection, open);
-    if let Poll::Ready(event) = polled {
-        return Poll::Ready(event);
-    }
-    if next.is_none() {
-        next = connection.advance(rt::now());
-    }
-    let timeouts = &session.proxy().timeouts;
-    let is_there = connection.pongs() != waiting.pongs && timeouts.http_keep_alive.or(timeouts.http_request).is_none();
-    waiting.pongs = connection.pongs();
-    waiting.free_since = match waiting.free_since {
-        _ if connection.has_streams() => None,
-        Some(since) if !is_there => Some(since),
-        _ => Some(rt::now()),
-    };
-    let limit = if connection.opened() == 0 { timeouts.request() } else { timeouts.keep_alive() };
-    let deadline = waiting.free_since.zip(limit).map(|(since, limit)| since + limit);
-    loop {
-        let now = rt::now();
-        if next.is_some_and(|next| now >= next) {
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
+/// The result of a poll of a connection that has not to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Other tasks run, then it goes on.
+    Yields,
+    /// The connection has to end.
+    Ends,
+}
+
+/// A connection that is served.
+struct Carrying<'s> {
+    session: &'s LocalRc<StreamTask>,
+    open: ClientConnection<'s>,
+    waiting: Waiting,
+    /// Time at which the connection was accepted, or the newest stream began.
+    idle_since: (Moment, WallTime),
+    crowd: Option<Member>,
+}
+
+impl Carrying<'_> {
+    /// Moves all data that can be moved, and starts the streams that were opened. A connection without streams may be idle
+    /// for as long as a client between two requests, even if the client does not accept the remaining data; with a soft
+    /// stop it ends as soon as all data is sent. If only `timeout client` limits its idle time, an answered ping restarts
+    /// that time.
+    fn poll(&mut self, connection: &mut Connection<'_>, timer: &mut rt::Timer, cx: &mut Context<'_>) -> Poll<Step> {
+        let session = self.session;
+        private_connections::discard_disturbed(session, cx);
+        if session.is_leaving() {
+            connection.leave(session.proxy().options.idle_close_on_response);
         }
-        if deadline.is_some_and(|deadline| now >= deadline) {
-            return Poll::Ready(None);
+        let mut next = connection.advance(rt::now());
+        // The events of all frames that were received together are counted together.
+        let ended = loop {
+            let served = connection.opened();
+            match connection.poll(cx) {
+                Poll::Ready(Some(stream)) => self.start(stream, served, connection),
+                Poll::Ready(None) => break true,
+                Poll::Pending => break false,
+            }
+            // Streams run after the frames that were received together with them are processed: these may end the
+            // connection.
+            if connection.is_drained() && rt::slice_is_over() {
+                self.count_events(connection);
+                return Poll::Ready(Step::Yields);
+            }
+        };
+        self.count_events(connection);
+        if ended {
+            return Poll::Ready(Step::Ends);
         }
-        let interval = session.bind().and_then(|bind| bind.listening.idle_ping);
-        let ping = match interval.map(|interval| connection.ping(now, interval)) {
-            None => None,
-            Some(Ping::Due(moment)) => Some(moment),
-            Some(Ping::Sent) => {
+        if next.is_none() {
+            next = connection.advance(rt::now());
+        }
+        self.poll_idle(connection, next, timer, cx)
+    }
+
+    /// Ready when the connection was idle for too long. `next`: when it has to be polled again at the latest.
+    fn poll_idle(
+        &mut self,
+        connection: &mut Connection<'_>,
+        next: Option<Moment>,
+        timer: &mut rt::Timer,
+        cx: &mut Context<'_>,
+    ) -> Poll<Step> {
+        let (session, waiting) = (self.session, &mut self.waiting);
+        let timeouts = &session.proxy().timeouts;
+        let pongs = connection.pongs();
+        let is_there = pongs != waiting.pongs && timeouts.http_keep_alive.or(timeouts.http_request).is_none();
+        waiting.pongs = pongs;
+        waiting.free_since = match waiting.free_since {
+            _ if connection.has_streams() => None,
+            Some(since) if !is_there => Some(since),
+            _ => Some(rt::now()),
+        };
+        let limit = if connection.opened() == 0 { timeouts.request() } else { timeouts.keep_alive() };
+        let deadline = waiting.free_since.zip(limit).map(|(since, limit)| since + limit);
+        loop {
+            let now = rt::now();
+            if next.is_some_and(|next| now >= next) {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            Some(Ping::Unanswered) => return Poll::Ready(None),
-        };
-        let departure = session.departure().filter(|departure| *departure > now);
-        timer.arm([deadline, departure, ping, next].into_iter().flatten().min());
-        if timer.poll_expired(cx).is_pending() {
-            return Poll::Pending;
+            if deadline.is_some_and(|deadline| now >= deadline) {
+                return Poll::Ready(Step::Ends);
+            }
+            let interval = session.bind().and_then(|bind| bind.listening.idle_ping);
+            let ping = match interval.map(|interval| connection.ping(now, interval)) {
+                None => None,
+                Some(Ping::Due(moment)) => Some(moment),
+                Some(Ping::Sent) => {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Some(Ping::Unanswered) => return Poll::Ready(Step::Ends),
+            };
+            let departure = session.departure().filter(|departure| *departure > now);
+            timer.arm([deadline, departure, ping, next].into_iter().flatten().min());
+            if timer.poll_expired(cx).is_pending() {
+                return Poll::Pending;
+            }
         }
     }
-}
 
-/// Adds the events of a connection to the counters, and logs requests that did not become streams.
-fn count_events(session: &Session, connection: &Connection<'_>, open: &ClientConnection<'_>) {
-    let counts = connection.take_counts();
-    let (streams, limit) = connection.streams();
-    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    let known = session.protocol_facts();
-    let major = connection.protocol().major();
-    session.note_protocol(ProtocolFacts { major, streams: number(streams), limit: number(limit), ..known });
-    if counts.is_empty() {
-        return;
+    /// Starts a stream that was opened; `served` were opened before it.
+    fn start(&mut self, stream: Downstream, served: u32, connection: &Connection<'_>) {
+        let admission = self.admit(connection);
+        start(self.session, stream, Begin { served, idle_since: self.idle_since, admission });
+        self.idle_since = (rt::now(), rt::wall());
     }
-    open.count(&counts);
-    let faults = counts.faults();
-    if faults.glitches > 0 {
-        tracking::glitches(session, faults.glitches);
+
+    /// Decides whether a stream that was opened may start. The first one of a connection always starts: the limit accounts for the
+    /// maximum number of connections.
+    fn admit(&self, connection: &Connection<'_>) -> Admission {
+        let Some(crowd) = self.crowd.as_ref() else { return Admission::Now(None) };
+        if connection.streams().0 <= 1 {
+            return Admission::Now(Some(crowd.begin()));
+        }
+        let (global, workers) = (&self.session.generation().program.global, self.session.worker.process.workers());
+        match crowd.enter(client_limit::streams_at_once(global, workers)) {
+            PlaceResult::Begins(place) => Admission::Now(Some(place)),
+            PlaceResult::Waits(turn) => Admission::Later(turn),
+            PlaceResult::Full => Admission::Never,
+        }
     }
-    if faults.malformed + faults.fatal > 0 {
-        tracking::wrong_heads(session, faults.malformed, faults.malformed + faults.fatal);
-    }
-    for _ in 0..protocol::error_lines(&counts, &session.generation().program.global) {
-        conclude::log_malformed(session);
+
+    /// Adds the events of a connection to the counters, and logs requests that did not become streams.
+    fn count_events(&self, connection: &Connection<'_>) {
+        let session = self.session;
+        let counts = connection.take_counts();
+        let (streams, limit) = connection.streams();
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let known = session.protocol_facts();
+        let major = connection.protocol().major();
+        session.note_protocol(ProtocolFacts { major, streams: number(streams), limit: number(limit), ..known });
+        if counts.is_empty() {
+            return;
+        }
+        self.open.count(&counts);
+        let faults = counts.faults();
+        if faults.glitches > 0 {
+            tracking::glitches(session, faults.glitches);
+        }
+        if faults.malformed + faults.fatal > 0 {
+            tracking::wrong_heads(session, faults.malformed, faults.malformed + faults.fatal);
+        }
+        for _ in 0..protocol::error_lines(&counts, &session.generation().program.global) {
+            conclude::log_malformed(session);
+        }
     }
 }
 
@@ -250,22 +310,6 @@ enum Admission {
     Later(QueuedStream),
     /// It is refused: its client may repeat the request.
     Never,
-}
-
-/// Decides whether a stream that was opened may start. The first one of a connection always starts: the limit accounts for the
-/// maximum number of connections.
-fn admit(session: &Session, connection: &Connection<'_>, crowd: Option<&Member>) -> Admission {
-    let Some(crowd) = crowd else { return Admission::Now(None) };
-    if connection.streams().0 <= 1 {
-        return Admission::Now(Some(crowd.begin()));
-    }
-    match crowd
-        .enter(client_limit::streams_at_once(&session.generation().program.global, session.worker.process.workers()))
-    {
-        PlaceResult::Begins(place) => Admission::Now(Some(place)),
-        PlaceResult::Waits(turn) => Admission::Later(turn),
-        PlaceResult::Full => Admission::Never,
-    }
 }
 
 /// The position of a stream in its connection, its waiting time and its admission.

@@ -24,17 +24,17 @@ pub fn to_stream<'t>(session: &Session, state: &StreamState, reply: Reply<'t>, k
         && !has_rules_after(session, state)
     {
         let room = || session.worker.take_text();
-        return prepared_answer::complete(reply.text, head, (state.request.version(), bare), keep, room);
+        return prepared_answer::complete(reply.text, head, state.request.version(), bare, keep, room);
     }
     let mut failed = false;
     let edit = |head: &mut Head| {
         failed = run_after(session, state, head).is_some();
         !state.opens_tunnel(head.status())
     };
-    let answer = prepared_answer::compose(&reply.text, (&state.request, bare), spelling, keep, edit);
+    let answer = prepared_answer::compose(&reply.text, &state.request, bare, spelling, keep, edit);
     // If the rules fail, the text is sent unchanged.
     let answer = match failed {
-        true => prepared_answer::compose(&reply.text, (&state.request, bare), spelling, keep, |_| true),
+        true => prepared_answer::compose(&reply.text, &state.request, bare, spelling, keep, |_| true),
         false => answer,
     };
     answer.unwrap_or(PreparedAnswer { bytes: reply.text, keep: false, status: None })

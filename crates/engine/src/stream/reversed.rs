@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use conn::link::Link;
+use conn::worker_links::ShareTerms;
 use policy::program::Server;
 
 use crate::session::attached_server::key_of_name;
@@ -62,7 +63,12 @@ impl Request<'_> {
     /// Takes a stream of one of this worker's connections.
     fn share(&self, kind: &Kind) -> Option<Link> {
         let worker = &self.session.worker;
-        let link = worker.links.take(&worker.process.pool, kind.server, (false, &|is_early| !is_early), kind.key())?;
+        let link = worker.links.take(
+            &worker.process.pool,
+            kind.server,
+            ShareTerms { proven: false, may_share: &|is_early| !is_early },
+            kind.key(),
+        )?;
         if private_connections::authenticates(&self.state.borrow()) {
             // No connection can be opened for an authenticated client: this one is closed after the request.
             link.carrier.retire();

@@ -11,7 +11,7 @@ use base::{Buffer, Moment};
 use conn::transport::Transport;
 use rt::Timer;
 use wire::h1::Edits;
-use wire::h2::{self, Capacity, ErrorCode, MAX_FRAME_SIZE, Outcome, RequestReader};
+use wire::h2::{self, Capacity, ErrorCode, HeaderField, MAX_FRAME_SIZE, Outcome, RequestReader};
 use wire::haterm::PAGE;
 use wire::http::{self, Head};
 
@@ -253,7 +253,7 @@ impl Session {
     /// Reads the request at the start of a stream; `None`: the stream is reset.
     fn read_request(&mut self, stream: u32, ends: bool, head: &mut Head) -> Result<Option<Request>, ErrorCode> {
         let mut reader = RequestReader::new(head, Capacity { bytes: LARGEST_HEAD, fields: MOST_FIELDS }, false);
-        self.frames.decode(|name, value| reader.field(name, value))?;
+        self.frames.decode(|name, value| reader.field(&HeaderField::new(name, value)))?;
         let outcome = reader.finish(ends, false);
         let is_request = outcome == Ok(Outcome::Request) && head.known_method() != http::Method::Connect;
         let code = if self.leaving || self.served.len() >= MOST_STREAMS as usize {

@@ -202,8 +202,19 @@ impl<'t> AbsoluteTarget<'t> {
 }
 
 /// Inserts the frame headers before the parts of a block of `length` bytes, which is stored after space for one header.
+#[inline]
 fn frame(stream: u32, length: usize, room: &mut [u8]) -> Option<usize> {
-    let pieces = length.div_ceil(MAX_FRAME_SIZE).max(1);
+    if length > MAX_FRAME_SIZE {
+        return frames(stream, length, room);
+    }
+    let header = FrameHeader { length, kind: Kind::Headers, flags: flag::END_HEADERS, stream };
+    room.get_mut(..HEADER_LENGTH)?.copy_from_slice(&header.bytes());
+    Some(length + HEADER_LENGTH)
+}
+
+#[inline(never)]
+fn frames(stream: u32, length: usize, room: &mut [u8]) -> Option<usize> {
+    let pieces = length.div_ceil(MAX_FRAME_SIZE);
     let end = length + pieces * HEADER_LENGTH;
     // Starting with the last part, each one is moved by the length of the headers before it.
     for piece in (0..pieces).rev() {

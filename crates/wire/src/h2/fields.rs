@@ -1,6 +1,7 @@
 //! Fields of header blocks: valid names and values, and trailers (RFC 9113, section 8). Must never know what kind of
 //! message they belong to.
 
+use super::static_table::{FIRST_REGULAR, static_known};
 use crate::byte_class;
 use crate::h1;
 use crate::http::{Fields, Name};
@@ -9,23 +10,79 @@ use crate::http::{Fields, Name};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed;
 
+/// A field of a block, and its known properties.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeaderField<'f> {
+    /// The name.
+    pub name: &'f [u8],
+    /// The value.
+    pub value: &'f [u8],
+    /// The index of an entry of the static table with that name; 0: unknown.
+    pub(super) known: u8,
+    /// The name and the value were found valid ([`HeaderField::is_valid`]); of a pseudo-header field: they are those of
+    /// an entry of the static table.
+    pub(super) is_valid: bool,
+}
+
+impl<'f> HeaderField<'f> {
+    /// A field of which nothing is known but its text.
+    pub fn new(name: &'f [u8], value: &'f [u8]) -> Self {
+        Self { name, value, known: 0, is_valid: false }
+    }
+
+    /// The name, if it is one that the proxy acts on.
+    #[inline]
+    pub(super) fn known_name(&self) -> Name {
+        match self.known {
+            0 => Name::from_token(self.name),
+            known => static_known(known),
+        }
+    }
+
+    /// Whether the name is a token in lower case, and the value has no control character except tabs, and no blanks at
+    /// its ends.
+    #[inline]
+    pub(super) fn is_valid(&self) -> bool {
+        self.is_valid || self.has_valid_name() && is_value(self.value) && trim(self.value).len() == self.value.len()
+    }
+
+    /// Whether the name is a token in lower case, as all names of the static table without a colon are.
+    #[inline]
+    pub(super) fn has_valid_name(&self) -> bool {
+        self.known >= FIRST_REGULAR || is_name(self.name)
+    }
+
+    /// Whether it is a pseudo-header field.
+    #[inline]
+    pub(super) fn is_pseudo(&self) -> bool {
+        match self.known {
+            0 => self.name.first() == Some(&b':'),
+            known => known < FIRST_REGULAR,
+        }
+    }
+}
+
 /// Whether a field is connection-specific, which is not permitted in HTTP/2 (RFC 9113, section 8.2.2).
+#[inline]
 pub(super) fn is_of_connection(name: Name) -> bool {
     matches!(name, Name::Connection | Name::KeepAlive | Name::ProxyConnection | Name::TransferEncoding | Name::Upgrade)
 }
 
 /// Whether a name is a token in lower case (RFC 9113, section 8.2.1).
+#[inline]
 pub(super) fn is_name(name: &[u8]) -> bool {
     let is_other = || h1::is_token(name) && !name.iter().any(u8::is_ascii_uppercase);
     !name.is_empty() && (byte_class::is_small(name) || is_other())
 }
 
 /// Whether a value has no control character except tabs.
+#[inline]
 pub(super) fn is_value(value: &[u8]) -> bool {
     byte_class::is_printable(value)
 }
 
 /// Removes leading and trailing blanks, which are not significant. CR and LF are not removed, so that they are rejected.
+#[inline]
 pub(super) fn trim(mut value: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = value {
         value = rest;
@@ -45,6 +102,7 @@ pub struct Capacity {
 
 impl Capacity {
     /// Reserves the bytes of a field; false if they exceed the capacity.
+    #[inline]
     pub(super) fn take_bytes(&mut self, name: &[u8], value: &[u8]) -> bool {
         match self.bytes.checked_sub(name.len() + value.len() + 4) {
             Some(left) => self.bytes = left,
@@ -54,6 +112,7 @@ impl Capacity {
     }
 
     /// Reserves one field; false if there are too many.
+    #[inline]
     pub(super) fn take_field(&mut self) -> bool {
         match self.fields.checked_sub(1) {
             Some(left) => self.fields = left,

@@ -1,7 +1,9 @@
 //! HPACK (RFC 7541): encoding and decoding of header blocks. Owns the dynamic table of a peer's blocks; must never
 //! interpret a field.
 
-use super::table::{Dynamic, STATIC, static_name};
+use super::fields::HeaderField;
+use super::static_table::{STATIC, static_name};
+use super::table::Dynamic;
 use super::{Capacity, huffman, integer};
 
 /// The factor by which the fields of a block may exceed the longest string that is read, in bytes, and the fields of a message, in number. A byte of a block may refer
@@ -34,27 +36,33 @@ impl Decoder {
     ///
     /// # Errors
     /// It is no block, or says too much ([`EXPANSION`]).
-    pub fn decode(&mut self, block: &[u8], longest: usize, field: impl FnMut(&[u8], &[u8])) -> Result<(), DecodeError> {
-        self.decode_some(block, Capacity { bytes: longest, fields: usize::MAX }, field)
+    pub fn decode(
+        &mut self,
+        block: &[u8],
+        longest: usize,
+        mut field: impl FnMut(&[u8], &[u8]),
+    ) -> Result<(), DecodeError> {
+        let capacity = Capacity { bytes: longest, fields: usize::MAX };
+        self.decode_fields(block, capacity, |read| field(read.name, read.value))
     }
 
     /// The same of a message whose fields have a capacity. One that exceeds it by less than [`EXPANSION`] is handed over.
     ///
     /// # Errors
     /// As there.
-    pub fn decode_some(
+    pub fn decode_fields(
         &mut self,
         mut block: &[u8],
         capacity: Capacity,
-        mut field: impl FnMut(&[u8], &[u8]),
+        mut field: impl FnMut(&HeaderField<'_>),
     ) -> Result<(), DecodeError> {
         let longest = capacity.bytes;
         let (mut left, mut fields) = (EXPANSION * longest, capacity.fields.saturating_mul(EXPANSION));
-        let mut field = |name: &[u8], value: &[u8]| {
-            left = left.checked_sub(name.len() + value.len() + OVERHEAD)?;
+        let mut field = |read: &HeaderField<'_>| {
+            left = left.checked_sub(read.name.len() + read.value.len() + OVERHEAD)?;
             // Clients send cookies in as many pieces as they like.
-            fields = fields.checked_sub(usize::from(name != b"cookie"))?;
-            field(name, value);
+            fields = fields.checked_sub(usize::from(read.name != b"cookie"))?;
+            field(read);
             Some(())
         };
         let mut resized = 0;
@@ -63,8 +71,7 @@ impl Decoder {
             match first {
                 0x80.. => {
                     let index = integer::read(&mut block, 7).ok_or(DecodeError)?;
-                    let (name, value) = self.table.get(index).ok_or(DecodeError)?;
-                    field(name, value).ok_or(DecodeError)?;
+                    field(&self.table.get(index).ok_or(DecodeError)?).ok_or(DecodeError)?;
                     begun = true;
                 }
                 0x20..=0x3f => {
@@ -85,35 +92,47 @@ impl Decoder {
     }
 
     /// Decodes a literal field.
+    #[inline]
     fn literal(
         &mut self,
         block: &mut &[u8],
         first: u8,
         longest: usize,
-        field: &mut impl FnMut(&[u8], &[u8]) -> Option<()>,
+        field: &mut impl FnMut(&HeaderField<'_>) -> Option<()>,
     ) -> Option<()> {
         let is_added = first & 0x40 != 0;
         let index = integer::read(block, if is_added { 6 } else { 4 })?;
-        self.name.clear();
-        self.value.clear();
+        if let Some((name, _)) = STATIC.get(index.wrapping_sub(1)) {
+            let (name, known) = (name.as_bytes(), index as u8);
+            let value = match string(block, &mut self.value, longest)? {
+                Text::Plain(value) => value,
+                Text::Decoded => &self.value,
+            };
+            let read = HeaderField { name, value, known, is_valid: false };
+            field(&read)?;
+            if is_added {
+                self.table.add(&read);
+            }
+            return Some(());
+        }
+        let mut known = 0;
         let plain_name = if index == 0 {
             string(block, &mut self.name, longest)?
         } else {
-            let (name, _) = self.table.get(index)?;
+            let entry = self.table.get(index)?;
+            known = entry.known;
             // Copied, since adding the field may change the table.
-            if is_added || index > STATIC.len() {
-                self.name.extend_from_slice(name);
-                None
-            } else {
-                Some(STATIC[index - 1].0.as_bytes())
-            }
+            self.name.clear();
+            self.name.extend_from_slice(entry.name);
+            Text::Decoded
         };
         let plain_value = string(block, &mut self.value, longest)?;
-        let name = plain_name.unwrap_or(&self.name);
-        let value = plain_value.unwrap_or(&self.value);
-        field(name, value)?;
+        let name = if let Text::Plain(name) = plain_name { name } else { &self.name };
+        let value = if let Text::Plain(value) = plain_value { value } else { &self.value };
+        let read = HeaderField { name, value, known, is_valid: false };
+        field(&read)?;
         if is_added {
-            self.table.add(name, value);
+            self.table.add(&read);
         }
         Some(())
     }
@@ -124,18 +143,28 @@ impl Decoder {
     }
 }
 
-/// Reads a string: returns a slice of the block, or `None` if it was decoded into `decoded`. The outer `None`: the
-/// string is malformed, or longer than twice `longest`; up to that length the head is reported as too large instead.
-fn string<'a>(block: &mut &'a [u8], decoded: &mut Vec<u8>, longest: usize) -> Option<Option<&'a [u8]>> {
+/// A string of a block.
+enum Text<'a> {
+    /// A slice of the block.
+    Plain(&'a [u8]),
+    /// It was decoded into a buffer.
+    Decoded,
+}
+
+/// Reads a string, into `decoded` if it is Huffman-coded. `None`: the string is malformed, or longer than twice
+/// `longest`; up to that length the head is reported as too large instead.
+#[inline]
+fn string<'a>(block: &mut &'a [u8], decoded: &mut Vec<u8>, longest: usize) -> Option<Text<'a>> {
     let is_huffman = block.first()? & 0x80 != 0;
     let length = integer::read(block, 7)?;
     let (text, rest) = block.split_at_checked(length)?;
     *block = rest;
     if is_huffman {
+        decoded.clear();
         huffman::decode(text, decoded, 2 * longest)?;
-        return Some(None);
+        return Some(Text::Decoded);
     }
-    (text.len() <= 2 * longest).then_some(Some(text))
+    (text.len() <= 2 * longest).then_some(Text::Plain(text))
 }
 
 /// Encodes a block into a slice. Never adds to the peer's dynamic table, so that a block is independent of its
@@ -155,11 +184,13 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes a field that is an entry of the static table.
+    #[inline]
     pub(super) fn indexed(&mut self, index: usize) -> Option<()> {
         self.integer(index, 7, 0x80)
     }
 
     /// Writes a field whose name is at an index of the static table.
+    #[inline]
     pub(super) fn named(&mut self, index: usize, value: &[u8]) -> Option<()> {
         self.integer(index, 4, 0)?;
         self.string(value)
@@ -177,15 +208,24 @@ impl<'a> Writer<'a> {
         }
     }
 
+    #[inline]
     fn string(&mut self, text: &[u8]) -> Option<()> {
         self.integer(text.len(), 7, 0)?;
-        self.room.get_mut(self.at..self.at + text.len())?.copy_from_slice(text);
+        let (place, _) = self.room.get_mut(self.at..)?.split_at_mut_checked(text.len())?;
+        place.copy_from_slice(text);
         self.at += text.len();
         Some(())
     }
 
+    #[inline]
     fn integer(&mut self, value: usize, prefix: u32, kind: u8) -> Option<()> {
-        self.at += integer::write(value, prefix, kind, self.room.get_mut(self.at..)?)?;
+        let room = self.room.get_mut(self.at..)?;
+        if value < (1 << prefix) - 1 {
+            *room.first_mut()? = kind | value as u8;
+            self.at += 1;
+        } else {
+            self.at += integer::write(value, prefix, kind, room)?;
+        }
         Some(())
     }
 }

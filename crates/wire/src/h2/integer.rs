@@ -2,25 +2,28 @@
 
 /// Reads an integer whose first byte has `prefix` bits for it, and advances `input`. `None` if it is truncated or
 /// exceeds 28 bits beyond the prefix.
+#[inline]
 pub(super) fn read(input: &mut &[u8], prefix: u32) -> Option<usize> {
-    let (first, mut rest) = input.split_first()?;
+    let (first, rest) = input.split_first()?;
     let most = (1_usize << prefix) - 1;
-    let mut value = usize::from(*first) & most;
-    if value == most {
-        // Four bytes hold 28 bits, more than any valid length or index.
-        for shift in [0, 7, 14, 21] {
-            let (byte, behind) = rest.split_first()?;
-            rest = behind;
-            value += usize::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                *input = rest;
-                return Some(value);
-            }
-        }
-        return None;
-    }
+    let value = usize::from(*first) & most;
     *input = rest;
-    Some(value)
+    if value == most { read_rest(input, value) } else { Some(value) }
+}
+
+/// Reads the rest of an integer that does not fit its first byte.
+#[inline(never)]
+fn read_rest(input: &mut &[u8], mut value: usize) -> Option<usize> {
+    // Four bytes hold 28 bits, more than any valid length or index.
+    for shift in [0, 7, 14, 21] {
+        let (byte, rest) = input.split_first()?;
+        *input = rest;
+        value += usize::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
 }
 
 /// Writes an integer; its first byte also contains the bits of `kind`. Returns the number of bytes written; `None` if

@@ -11,10 +11,11 @@ mod huffman;
 mod integer;
 mod request;
 mod response;
+mod static_table;
 mod table;
 
 pub use encode::{encode_request, encode_response, encode_trailers};
-pub use fields::{Capacity, Malformed, read_trailers};
+pub use fields::{Capacity, HeaderField, Malformed, read_trailers};
 pub use frame::{ErrorCode, FrameHeader, HEADER_LENGTH, Kind, MAX_FRAME_SIZE, Setting, flag, push_frame};
 pub use hpack::{DecodeError, Decoder};
 pub use request::{Outcome, RequestReader};

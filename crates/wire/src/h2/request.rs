@@ -1,11 +1,9 @@
 //! Builds the head of a request from the fields of a block (RFC 9113, section 8). Owns the rules for malformed
 //! requests; must never accept a byte that would have another meaning in HTTP/1.
 
-use std::ops::Range;
-
-use super::fields::{Capacity, Malformed, is_name, is_of_connection, is_value, trim};
-use crate::h1;
+use super::fields::{Capacity, HeaderField, Malformed, is_of_connection, is_value, trim};
 use crate::http::{Framing, Head, Method, Name, Version};
+use crate::{byte_class, h1};
 
 /// Builds the head of a request field by field.
 pub struct RequestReader<'h> {
@@ -27,11 +25,21 @@ pub struct RequestReader<'h> {
 #[derive(Default)]
 struct Pseudo {
     text: Text,
-    method: Option<Range<usize>>,
-    scheme: Option<Range<usize>>,
-    authority: Option<Range<usize>>,
-    path: Option<Range<usize>>,
-    protocol: Option<Range<usize>>,
+    method: Part,
+    scheme: Part,
+    authority: Part,
+    path: Part,
+    protocol: Part,
+}
+
+/// The value of a pseudo-header field: its range in their text.
+#[derive(Clone, Copy, Default)]
+struct Part {
+    start: u32,
+    end: u32,
+    is_there: bool,
+    /// It is an entry of the static table, so that it is valid.
+    is_known: bool,
 }
 
 /// Number of bytes of pseudo-headers that are stored inline.
@@ -52,30 +60,47 @@ impl Default for Text {
 }
 
 impl Text {
-    fn push(&mut self, bytes: &[u8]) -> Range<usize> {
+    /// Appends a value. Returns the offsets of its start and its end.
+    #[inline]
+    fn push(&mut self, bytes: &[u8]) -> [u32; 2] {
         let (start, end) = (self.used, self.used + bytes.len());
         match self.inline.get_mut(start..end) {
             Some(place) if self.long.is_empty() => place.copy_from_slice(bytes),
-            _ => {
-                if self.long.is_empty() {
-                    self.long.extend_from_slice(&self.inline[..start]);
-                }
-                self.long.extend_from_slice(bytes);
-            }
+            _ => self.push_long(start, bytes),
         }
         self.used = end;
-        start..end
+        // The bytes of a block are limited far below.
+        [start as u32, end as u32]
     }
 
-    fn get(&self, range: &Range<usize>) -> &[u8] {
+    #[cold]
+    fn push_long(&mut self, start: usize, bytes: &[u8]) {
+        if self.long.is_empty() {
+            self.long.extend_from_slice(&self.inline[..start]);
+        }
+        self.long.extend_from_slice(bytes);
+    }
+
+    #[inline]
+    fn get(&self, part: Part) -> &[u8] {
         let all = if self.long.is_empty() { &self.inline[..] } else { &self.long };
-        all.get(range.clone()).unwrap_or_default()
+        all.get(part.start as usize..part.end as usize).unwrap_or_default()
     }
 }
 
 impl Pseudo {
-    fn get<'p>(&'p self, place: &'p Option<Range<usize>>) -> Option<&'p [u8]> {
-        place.as_ref().map(|range| self.text.get(range))
+    #[inline]
+    fn get(&self, part: Part) -> Option<&[u8]> {
+        part.is_there.then(|| self.text.get(part))
+    }
+
+    /// Whether the method is not a token, or that of the connection preface; or the scheme is invalid.
+    #[inline]
+    fn has_invalid_part(&self) -> bool {
+        let is_unknown = |part: &Part| part.is_there && !part.is_known;
+        let is_invalid_method = |method: &[u8]| method == b"PRI" || !h1::is_token(method);
+        Some(self.method).filter(is_unknown).is_some_and(|method| is_invalid_method(self.text.get(method)))
+            || Some(self.scheme).filter(is_unknown).is_some_and(|scheme| !is_scheme(self.text.get(scheme)))
     }
 }
 
@@ -111,39 +136,52 @@ impl<'h> RequestReader<'h> {
     }
 
     /// Adds the next field. Errors are reported at the end, since the rest of the block has to be decoded in any case.
-    pub fn field(&mut self, name: &[u8], value: &[u8]) {
-        self.too_large = self.too_large || !self.capacity.take_bytes(name, value);
+    pub fn field(&mut self, field: &HeaderField<'_>) {
+        self.too_large = self.too_large || !self.capacity.take_bytes(field.name, field.value);
         if self.malformed || self.too_large || self.too_many {
             return;
         }
-        self.malformed = match name {
-            [b':', ..] => self.has_fields || !self.pseudo_header(name, value),
-            _ => {
-                self.has_fields = true;
-                !self.plain(name, value)
-            }
+        self.malformed = if field.is_pseudo() {
+            self.has_fields || !self.pseudo_header(field)
+        } else {
+            self.has_fields = true;
+            !self.plain(field)
         };
     }
 
-    fn pseudo_header(&mut self, name: &[u8], value: &[u8]) -> bool {
-        let place = match name {
-            b":method" => &mut self.pseudo.method,
-            b":scheme" => &mut self.pseudo.scheme,
-            b":authority" => &mut self.pseudo.authority,
-            b":path" => &mut self.pseudo.path,
-            b":protocol" if self.extends => &mut self.pseudo.protocol,
+    #[inline]
+    fn pseudo_header(&mut self, field: &HeaderField<'_>) -> bool {
+        let pseudo = &mut self.pseudo;
+        let place = match (field.known, field.name) {
+            (1, _) => &mut pseudo.authority,
+            (2 | 3, _) => &mut pseudo.method,
+            (4 | 5, _) => &mut pseudo.path,
+            (6 | 7, _) => &mut pseudo.scheme,
+            (0, b":method") => &mut pseudo.method,
+            (0, b":scheme") => &mut pseudo.scheme,
+            (0, b":authority") => &mut pseudo.authority,
+            (0, b":path") => &mut pseudo.path,
+            (0, b":protocol") if self.extends => &mut pseudo.protocol,
             _ => return false,
         };
-        place.replace(self.pseudo.text.push(value)).is_none()
+        let [start, end] = pseudo.text.push(field.value);
+        let before = std::mem::replace(place, Part { start, end, is_there: true, is_known: field.is_valid });
+        !before.is_there
     }
 
-    fn plain(&mut self, name: &[u8], value: &[u8]) -> bool {
-        let value = trim(value);
-        if !is_name(name) || !is_value(value) {
-            return false;
+    #[inline]
+    fn plain(&mut self, field: &HeaderField<'_>) -> bool {
+        let (name, mut value) = (field.name, field.value);
+        if !field.is_valid {
+            value = trim(value);
+            if !field.has_valid_name() || !is_value(value) {
+                return false;
+            }
         }
-        let known = Name::from_token(name);
+        let known = field.known_name();
         match known {
+            // Nearly all fields.
+            Name::Other if name.len() != b"cookie".len() => {}
             _ if is_of_connection(known) => return false,
             Name::Te if !value.eq_ignore_ascii_case(b"trailers") => return false,
             Name::Expect => self.head.expect_continue = value.eq_ignore_ascii_case(b"100-continue"),
@@ -172,28 +210,25 @@ impl<'h> RequestReader<'h> {
     ///
     /// # Errors
     /// The head is malformed.
-    pub fn finish(self, alone: bool, accept_unsafe: bool) -> Result<Outcome, Malformed> {
-        let Self { head, pseudo, cookies, malformed, too_large, too_many, .. } = self;
-        if malformed {
+    pub fn finish(&mut self, alone: bool, accept_unsafe: bool) -> Result<Outcome, Malformed> {
+        let Self { head, pseudo, cookies, .. } = self;
+        if self.malformed {
             return Err(Malformed);
         }
-        if too_large || head.fields.overflowed() {
+        if self.too_large || head.fields.overflowed() {
             return Ok(Outcome::TooLarge);
         }
-        if too_many {
+        if self.too_many {
             return Ok(Outcome::TooMany);
         }
-        let is_invalid_method = |method: &[u8]| method == b"PRI" || !h1::is_token(method);
-        let is_invalid = pseudo.get(&pseudo.method).is_some_and(is_invalid_method)
-            || pseudo.get(&pseudo.scheme).is_some_and(|scheme| !is_scheme(scheme));
-        if is_invalid {
+        if pseudo.has_invalid_part() {
             return Ok(Outcome::Invalid);
         }
         if !cookies.is_empty() {
-            head.append(b"cookie", &cookies);
+            head.append(b"cookie", cookies);
         }
-        start_line(head, &pseudo, accept_unsafe)?;
-        if pseudo.protocol.is_some() || head.known_method() == Method::Connect {
+        start_line(head, pseudo, accept_unsafe)?;
+        if pseudo.protocol.is_there || head.known_method() == Method::Connect {
             // The data after it is a tunnel, not a body.
             head.fields.remove_known(Name::ContentLength);
             head.framing = Framing::None;
@@ -214,50 +249,59 @@ impl<'h> RequestReader<'h> {
 
 /// Builds the start line from the pseudo-headers. The value of `:authority` replaces every Host.
 fn start_line(head: &mut Head, pseudo: &Pseudo, accept_unsafe: bool) -> Result<(), Malformed> {
-    let method = pseudo.get(&pseudo.method).ok_or(Malformed)?;
-    let authority = pseudo.get(&pseudo.authority);
-    if let Some(protocol) = pseudo.get(&pseudo.protocol) {
+    let method = pseudo.get(pseudo.method).ok_or(Malformed)?;
+    let authority = pseudo.get(pseudo.authority);
+    if let Some(protocol) = pseudo.get(pseudo.protocol) {
         extend(head, method, protocol)?;
     } else {
-        head.set_method(method);
+        head.set_checked_method(method);
     }
     head.set_version(Version::Http11, b"HTTP/2.0");
     if head.known_method() == Method::Connect {
-        // CONNECT has only an authority (RFC 9113, section 8.5).
-        let (Some(authority), None, None) = (authority, &pseudo.scheme, &pseudo.path) else { return Err(Malformed) };
-        set_host(head, authority);
-        head.set_target(authority);
-        h1::settle_target(head, accept_unsafe).map_err(|_| Malformed)?;
-        // Without a scheme there is no default port: Host keeps its port, as in HAProxy.
-        set_host(head, authority);
-        return Ok(());
+        return connect_line(head, pseudo, accept_unsafe);
     }
-    let scheme = pseudo.get(&pseudo.scheme).ok_or(Malformed)?;
-    let path = pseudo.get(&pseudo.path).ok_or(Malformed)?;
+    let scheme = pseudo.get(pseudo.scheme).ok_or(Malformed)?;
+    let path = pseudo.get(pseudo.path).ok_or(Malformed)?;
     let is_asterisk = path == b"*" && head.known_method() == Method::Options;
-    if !path.starts_with(b"/") && !is_asterisk || !h1::is_target(path, accept_unsafe) {
+    if !pseudo.path.is_known && (!path.starts_with(b"/") && !is_asterisk || !h1::is_target(path, accept_unsafe)) {
         return Err(Malformed);
     }
-    if let Some(authority) = authority {
-        if authority.is_empty() || !h1::is_authority(authority) {
-            return Err(Malformed);
-        }
-        head.fields.remove_known(Name::Host);
-        head.fields.prepend_checked(Name::Host, b"host", authority);
+    let Some(authority) = authority else {
+        head.set_target(path);
+        return h1::settle_target(head, accept_unsafe).map_err(|_| Malformed);
+    };
+    let is_plain = byte_class::is_plain_authority(authority);
+    if !is_plain && (authority.is_empty() || !h1::is_authority(authority)) {
+        return Err(Malformed);
     }
-    match authority {
-        Some(authority) if !is_asterisk => {
-            // No escaping is needed: each part was validated.
-            head.set_target_parts(scheme, authority, path);
-            // Targets of other schemes are sent to HTTP/1 servers in absolute form.
-            head.implied_authority = is_http(scheme);
-            if h1::is_normal_authority(authority) {
-                return Ok(());
-            }
+    head.fields.remove_known(Name::Host);
+    head.fields.prepend_checked(Name::Host, b"host", authority);
+    if is_asterisk {
+        head.set_target(path);
+    } else {
+        // No escaping is needed: each part was validated.
+        head.set_target_parts(scheme, authority, path);
+        // Targets of other schemes are sent to HTTP/1 servers in absolute form.
+        head.implied_authority = pseudo.scheme.is_known || is_http(scheme);
+        if is_plain || h1::is_normal_authority(authority) {
+            return Ok(());
         }
-        _ => head.set_target(path),
     }
     h1::settle_target(head, accept_unsafe).map_err(|_| Malformed)
+}
+
+/// Builds the start line of CONNECT, which has only an authority (RFC 9113, section 8.5).
+fn connect_line(head: &mut Head, pseudo: &Pseudo, accept_unsafe: bool) -> Result<(), Malformed> {
+    let (Some(authority), false, false) = (pseudo.get(pseudo.authority), pseudo.scheme.is_there, pseudo.path.is_there)
+    else {
+        return Err(Malformed);
+    };
+    set_host(head, authority);
+    head.set_target(authority);
+    h1::settle_target(head, accept_unsafe).map_err(|_| Malformed)?;
+    // Without a scheme there is no default port: Host keeps its port, as in HAProxy.
+    set_host(head, authority);
+    Ok(())
 }
 
 /// Maps extended CONNECT to an HTTP/1 upgrade request (RFC 8441, sections 4 and 5).
@@ -300,7 +344,7 @@ mod tests {
         let mut reader = RequestReader::new(&mut head, Capacity { bytes: 1000, fields: 20 }, extends);
         for line in lines.lines() {
             let (name, value) = line.split_at(1 + line[1..].find(": ").unwrap());
-            reader.field(name.as_bytes(), &value.as_bytes()[2..]);
+            reader.field(&HeaderField::new(name.as_bytes(), &value.as_bytes()[2..]));
         }
         match reader.finish(alone, false)? {
             Outcome::TooLarge => return Ok("431".to_owned()),

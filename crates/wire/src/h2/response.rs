@@ -1,9 +1,9 @@
 //! Builds the head of a response from the fields of a block (RFC 9113, section 8.3.2). Must never accept a byte that
 //! would have another meaning in HTTP/1.
 
-use super::fields::{Capacity, Malformed, is_name, is_of_connection, is_value, trim};
+use super::fields::{Capacity, HeaderField, Malformed, is_of_connection, is_value, trim};
 use crate::h1;
-use crate::http::{Framing, Head, Name, Version};
+use crate::http::{Framing, Head, Version};
 
 /// Builds the head of a response field by field.
 pub struct ResponseReader<'h> {
@@ -21,17 +21,17 @@ impl<'h> ResponseReader<'h> {
     }
 
     /// Adds the next field. Errors are reported at the end.
-    pub fn field(&mut self, name: &[u8], value: &[u8]) {
-        if self.malformed || !self.capacity.take_bytes(name, value) {
+    pub fn field(&mut self, field: &HeaderField<'_>) {
+        if self.malformed || !self.capacity.take_bytes(field.name, field.value) {
             self.malformed = true;
             return;
         }
-        let is_fine = match name {
-            b":status" => !self.has_fields && self.head.status() == 0 && self.status(value),
-            _ => {
-                self.has_fields = true;
-                self.plain(name, trim(value))
-            }
+        let is_fine = if field.is_pseudo() {
+            let is_status = matches!((field.known, field.name), (8..=14, _) | (0, b":status"));
+            is_status && !self.has_fields && self.head.status() == 0 && self.status(field.value)
+        } else {
+            self.has_fields = true;
+            self.plain(field)
         };
         self.malformed |= !is_fine;
     }
@@ -47,11 +47,17 @@ impl<'h> ResponseReader<'h> {
         true
     }
 
-    fn plain(&mut self, name: &[u8], value: &[u8]) -> bool {
-        let known = Name::from_token(name);
-        let is_fine = self.capacity.take_field() && is_name(name) && is_value(value) && !is_of_connection(known);
+    #[inline]
+    fn plain(&mut self, field: &HeaderField<'_>) -> bool {
+        let (known, mut value) = (field.known_name(), field.value);
+        let mut is_valid = field.is_valid;
+        if !is_valid {
+            value = trim(value);
+            is_valid = field.has_valid_name() && is_value(value);
+        }
+        let is_fine = self.capacity.take_field() && is_valid && !is_of_connection(known);
         if is_fine {
-            self.head.fields.append_checked(known, name, value);
+            self.head.fields.append_checked(known, field.name, value);
         }
         is_fine
     }
@@ -61,9 +67,9 @@ impl<'h> ResponseReader<'h> {
     ///
     /// # Errors
     /// The head is malformed or too large.
-    pub fn finish(self, alone: bool) -> Result<(), Malformed> {
-        let Self { head, malformed, .. } = self;
-        if malformed || head.status() == 0 || head.fields.overflowed() {
+    pub fn finish(&mut self, alone: bool) -> Result<(), Malformed> {
+        let head = &mut *self.head;
+        if self.malformed || head.status() == 0 || head.fields.overflowed() {
             return Err(Malformed);
         }
         head.set_version(Version::Http11, b"HTTP/2.0");
@@ -93,7 +99,7 @@ mod tests {
         let mut reader = ResponseReader::new(&mut head, Capacity { bytes: 1000, fields: 20 });
         for line in lines.lines() {
             let (name, value) = line.split_at(1 + line[1..].find(": ").unwrap());
-            reader.field(name.as_bytes(), &value.as_bytes()[2..]);
+            reader.field(&HeaderField::new(name.as_bytes(), &value.as_bytes()[2..]));
         }
         reader.finish(alone)?;
         let mut text = Vec::new();

@@ -270,6 +270,14 @@ impl Head {
         }
     }
 
+    /// Sets the method of a request, which must be a token.
+    pub(crate) fn set_checked_method(&mut self, method: &[u8]) {
+        self.method = Method::from_text(method);
+        self.method_text =
+            self.fields.write_parts(&[method]).map_or(Span::default(), |(start, end)| Span { start, end });
+        self.line = Span::default();
+    }
+
     /// Changes the target of a request. Spaces and control characters, which would end it, are percent-encoded. An
     /// empty target changes nothing.
     pub fn set_target(&mut self, target: &[u8]) {

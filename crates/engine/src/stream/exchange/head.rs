@@ -4,7 +4,7 @@
 use std::task::{Context, Poll};
 
 use config::spec::RetryOn;
-use conn::exchange::{Answer as AnswerFlow, AnswerHeadKind, ForwardTerms, ReadOutcome};
+use conn::exchange::{Answer as AnswerFlow, AnswerHeadKind, ForwardTerms, Heads, ReadOutcome};
 use conn::flow::{FlowProgress, FlowStep};
 use conn::glitches::GlitchLimits;
 use conn::service;
@@ -445,7 +445,8 @@ impl Exchange<'_> {
         self.keep_client = plan.keep_client;
         self.reusable = plan.keep_server && !self.terms.close_server;
         let interim = self.reply.message.queued();
-        if self.reply.message.queue_head(format, (&state.request, &state.response), &plan, &onward).is_err() {
+        let heads = Heads { request: &state.request, response: &state.response };
+        if self.reply.message.queue_head(format, heads, &plan, &onward).is_err() {
             return failed(Cause::Refused, Phase::Headers, 502);
         }
         if served_here {

@@ -1,0 +1,78 @@
+//! The state of a connection without streams on its way to another worker. Must never contain a stream.
+
+use std::collections::VecDeque;
+
+use super::counts::{Conduct, Counts};
+use super::output::Output;
+use super::queue::Queue;
+use super::state::{Closing, Life, PeerSettings, State};
+use super::{Role, Terms};
+
+/// The state of a connection that may be sent to another thread.
+pub(super) struct PackedState {
+    role: Role,
+    terms: Terms,
+    newest: u32,
+    begun: u32,
+    peer: PeerSettings,
+    unread_settings: bool,
+    closing: Closing,
+    life: Life,
+    counts: Counts,
+    conduct: Conduct,
+    reset: VecDeque<u32>,
+    output: Output,
+    queue: Queue,
+    window: i64,
+    owed: u32,
+    shareable: u32,
+}
+
+impl PackedState {
+    pub(super) fn of(state: State) -> Self {
+        let State { role, terms, halves: _, drained: _, newest, begun, peer, unread_settings, closing, life, .. } =
+            state;
+        let State { counts, conduct, reset, output, queue, window, owed, shareable, task: _, .. } = state;
+        let life = Life { pinged: false, ..life };
+        Self {
+            role,
+            terms,
+            newest,
+            begun,
+            peer,
+            unread_settings,
+            closing,
+            life,
+            counts,
+            conduct,
+            reset,
+            output,
+            queue,
+            window,
+            owed,
+            shareable,
+        }
+    }
+
+    pub(super) fn unpack(self) -> State {
+        let Self { role, terms, newest, begun, peer, unread_settings, closing, life, .. } = self;
+        let Self { counts, conduct, reset, output, queue, window, owed, shareable, .. } = self;
+        State {
+            newest,
+            begun,
+            peer,
+            unread_settings,
+            closing,
+            life,
+            counts,
+            conduct,
+            reset,
+            output,
+            queue,
+            window,
+            owed,
+            shareable,
+            ..State::new(role, terms)
+        }
+    }
+}
