@@ -47,7 +47,7 @@ pub struct Fields {
     pub(crate) names: Names,
     overflowed: bool,
     /// Length of the text and number of fields when the head was parsed; zero if a field was changed in place since then.
-    parsed: (usize, usize),
+    parsed: [u32; 2],
 }
 
 impl Fields {
@@ -63,20 +63,26 @@ impl Fields {
         self.list.clear();
         self.names = Names::default();
         self.overflowed = false;
-        self.parsed = (0, 0);
+        self.parsed = [0; 2];
     }
 
     /// Records the fields as parsed, before any of them is removed or changed.
     #[inline]
     pub(crate) fn note_parsed(&mut self) {
-        self.parsed = (self.used, self.list.len());
+        self.parsed = self.extent();
+    }
+
+    /// Returns the length of the text and the number of fields; both are far below the limits of `u32`.
+    #[inline]
+    fn extent(&self) -> [u32; 2] {
+        [self.used as u32, self.list.len() as u32]
     }
 
     /// Whether the text from an offset, the end of the start line, is the lines of all fields as they were parsed: no
     /// field was added, removed or changed. Additions grow the text, and removals shorten the list.
     #[inline]
     pub(crate) fn are_as_parsed(&self, line_end: u32) -> bool {
-        self.parsed == (self.used, self.list.len()) && self.list.first().is_some_and(|first| first.start == line_end)
+        self.parsed == self.extent() && self.list.first().is_some_and(|first| first.start == line_end)
     }
 
     /// Releases capacity beyond the needs of `bytes` of text. For heads that are idle until their next message.
@@ -295,7 +301,7 @@ impl Fields {
             self.grow_value(index, from..to, with);
             return;
         }
-        self.parsed = (0, 0);
+        self.parsed = [0; 2];
         let behind = from + with.len();
         self.text[from..behind].copy_from_slice(with);
         self.text.copy_within(to..end + 2, behind);
