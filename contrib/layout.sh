@@ -54,6 +54,7 @@ END
 run_scenarios() {
     for scenario in $SCENARIOS; do
         echo "layout.sh: $scenario"
+        rm -rf "${folder:?}/$scenario"
         "$1" bench --show "$scenario" | sed "s#\"{weir}\", \"-db\"#\"$folder/proxy\", \"-db\"#" >"$folder/$scenario.toml"
         "$1" bench "$folder/$scenario.toml" --only weir --no-direct --rounds 1 --duration "${SECONDS_EACH:-1}" \
             --out "$folder/$scenario" >"$folder/log" 2>&1 || fail "$scenario: $(tail -n 1 "$folder/log")"

@@ -37,8 +37,14 @@ pub(super) enum Encoder {
 /// by the kernel.
 const MOST_IDLE: usize = 16;
 
-/// Fixed properties of an encoder: format, window, and whether it is the fast one.
-type Shape = (CompressionAlgorithm, u8, bool);
+/// Fixed properties of an encoder.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Shape {
+    algorithm: CompressionAlgorithm,
+    window: u8,
+    /// Whether it is the fast one.
+    fast: bool,
+}
 
 /// A DEFLATE encoder: the fast one of the first level, or the library's for the others.
 enum DeflateState {
@@ -59,7 +65,7 @@ pub(super) struct Deflate {
 
 impl Deflate {
     fn new(algorithm: CompressionAlgorithm, window: u8, level: u32) -> Self {
-        let shape = (algorithm, window, level <= FAST_LEVEL);
+        let shape = Shape { algorithm, window, fast: level <= FAST_LEVEL };
         Self { shape, state: Self::idle(shape, level).or_else(|| Some(DeflateState::new(shape, level))) }
     }
 
@@ -77,7 +83,8 @@ impl Deflate {
 }
 
 impl DeflateState {
-    fn new((algorithm, window, fast): Shape, level: u32) -> Self {
+    fn new(shape: Shape, level: u32) -> Self {
+        let Shape { algorithm, window, fast } = shape;
         if fast {
             let format = match algorithm {
                 CompressionAlgorithm::Gzip => deflate::Format::Gzip,

@@ -39,7 +39,7 @@ struct ReplaceBodyFilter {
 
 /// Adds a body replacement by a rule: in a request before all other filters, in a response after caches have stored the server's
 /// response, and before the other filters.
-pub fn replace_body(filters: &Filters, direction: Direction, (regex, text): (&Regex, &[u8]), head_alone: bool) {
+pub fn replace_body(filters: &Filters, direction: Direction, regex: &Regex, text: &[u8], head_alone: bool) {
     let filter = Box::new(ReplaceBodyFilter::new(direction, regex.clone(), text, head_alone));
     filters.borrow_mut().attach_after(direction, filter, |before| {
         before.as_kind::<ReplaceBodyFilter>().is_some() || before.as_kind::<CacheFilter>().is_some()
@@ -49,7 +49,7 @@ pub fn replace_body(filters: &Filters, direction: Direction, (regex, text): (&Re
 /// Adds a body replacement to a request whose stream may have no filters yet.
 pub fn replace_request_body(session: &Session, state: &mut StreamState, regex: &Regex, text: &[u8]) {
     let filters = state.filters.get_or_insert_with(|| super::new(session));
-    replace_body(filters, Direction::Request, (regex, text), false);
+    replace_body(filters, Direction::Request, regex, text, false);
 }
 
 impl ReplaceBodyFilter {
@@ -126,7 +126,7 @@ impl Filter for ReplaceBodyFilter {
         ended: bool,
     ) -> FilterOutput {
         make_output(output);
-        self.scanner.pass((&self.regex, &self.text), input, output, ended).unwrap_or(FilterOutput::Refused)
+        self.scanner.pass(&self.regex, &self.text, input, output, ended).unwrap_or(FilterOutput::Refused)
     }
 }
 
@@ -148,7 +148,8 @@ struct Scanner {
 impl Scanner {
     fn pass(
         &mut self,
-        what: (&Regex, &[u8]),
+        regex: &Regex,
+        text: &[u8],
         input: &mut Buffer,
         output: &mut Buffer,
         ended: bool,
@@ -163,7 +164,7 @@ impl Scanner {
             if output.room() == 0 {
                 return Ok(FilterOutput::Again);
             }
-            if !self.scan(what)? {
+            if !self.scan(regex, text)? {
                 return Ok(FilterOutput::Again);
             }
         }
@@ -201,7 +202,7 @@ impl Scanner {
 
     /// Replaces matches in the window, up to the size limit of the result. Returns false if the step limit was reached and the
     /// task has to yield.
-    fn scan(&mut self, (regex, text): (&Regex, &[u8])) -> Result<bool, Exhausted> {
+    fn scan(&mut self, regex: &Regex, text: &[u8]) -> Result<bool, Exhausted> {
         let before = self.gone;
         let Self { held, gone, window, made, places, .. } = self;
         let is_last = *window == Some(true);
@@ -270,7 +271,7 @@ mod tests {
             let ended = at == body.len();
             loop {
                 let mut output = Buffer::with_capacity(room);
-                let passed = scanner.pass((regex, text), &mut input, &mut output, ended).unwrap();
+                let passed = scanner.pass(regex, text, &mut input, &mut output, ended).unwrap();
                 out.extend_from_slice(output.data());
                 if passed == FilterOutput::Through {
                     break;

@@ -557,7 +557,7 @@ fn change_request(session: &Session, state: &mut StreamState, action: &Action, t
 /// Executes a rule that concerns the whole response.
 fn change_response(state: &StreamState, action: &Action, text: &[u8]) {
     if let (Action::ReplaceBody(replacement), Some(filters)) = (action, &state.filters) {
-        filter::replace_body(filters, Direction::Response, (&replacement.regex, text), state.wants_head_alone());
+        filter::replace_body(filters, Direction::Response, &replacement.regex, text, state.wants_head_alone());
     }
 }
 
