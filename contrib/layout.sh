@@ -61,6 +61,13 @@ run_scenarios() {
     done
 }
 
+# Fails if one of these commands does not run: the build before its use takes minutes. Empty names are skipped.
+check_tools() {
+    for tool; do
+        [ -z "$tool" ] || "$tool" --version >/dev/null 2>&1 || fail "$tool does not run"
+    done
+}
+
 # The interpreter of Lua jumps to computed addresses.
 SKIPPED=luaV_execute.*
 
@@ -88,6 +95,7 @@ build() {
 
 bolt=${BOLT:-$(find_command llvm-bolt-19 llvm-bolt)}
 merge=${MERGE:-$(find_command merge-fdata-19 merge-fdata)}
+check_tools "$bolt" "$merge"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/raw"
@@ -102,6 +110,7 @@ cd "$(dirname "$0")/.."
 host=$(rustc -vV | sed -n 's/^host: //p')
 release=$(rustc -vV | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p')
 profdata=${PROFDATA:-$(find_command "llvm-profdata-$release" "$(rustc --print sysroot)/lib/rustlib/$host/bin/llvm-profdata")}
+check_tools "$profdata"
 target=${CARGO_TARGET_DIR:-target}
 relocations="-Clink-arg=-Wl,--emit-relocs"
 
