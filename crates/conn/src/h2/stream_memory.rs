@@ -2,10 +2,10 @@
 //! batches. Must never keep more than a bound, nor the contents of a stream.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::cell::StreamCell;
-use super::stream_table::List;
 
 /// The number of streams that a thread keeps.
 const KEPT: usize = 1024;
@@ -17,6 +17,9 @@ const LARGEST: usize = 160 * 1024;
 /// The number of lists of streams that a thread keeps, and their maximum capacity in streams.
 const KEPT_LISTS: usize = 64;
 const LONGEST: usize = 1024;
+
+/// Streams with their identifiers, the smallest first.
+pub(super) type List = VecDeque<(u32, Rc<StreamCell>)>;
 
 thread_local! {
     static SPARE: RefCell<Vec<Rc<StreamCell>>> = const { RefCell::new(Vec::new()) };
