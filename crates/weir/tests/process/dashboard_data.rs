@@ -140,7 +140,8 @@ fn failures_and_exchanges_are_recorded() {
     assert!(!entries.is_empty() && entries.iter().all(|entry| entry["proxy"] == "app"), "{scoped}");
     // There is no server: the request fails, and its line is kept.
     assert_eq!(get(stage.port, "/lost?x=1").status, 503);
-    let is_there = || stage.api("errors?status=503&proxy=site")["lines"].as_array().is_some_and(|lines| !lines.is_empty());
+    let is_there =
+        || stage.api("errors?status=503&proxy=site")["lines"].as_array().is_some_and(|lines| !lines.is_empty());
     wait_until("the line of the error is there", is_there);
     let line = stage.api("errors?termination=SC")["lines"][0].clone();
     assert_eq!((&line["backend"], &line["status"]), (&"app".into(), &503.into()));
