@@ -32,7 +32,7 @@ impl Columns {
 }
 
 /// Columns of a sample.
-pub(super) const SAMPLED: [&str; 24] = [
+pub(super) const SAMPLED: [&str; 25] = [
     "scur",
     "qcur",
     "stot",
@@ -44,6 +44,7 @@ pub(super) const SAMPLED: [&str; 24] = [
     "wretr",
     "status",
     "weight",
+    "lastchg",
     "check_status",
     "hrsp_1xx",
     "hrsp_2xx",
@@ -97,6 +98,7 @@ pub(super) fn write(object: &Object<'_>, columns: &Columns, out: &mut String) ->
         }
     }
     stalls(object, out);
+    unused(object, out);
     let sum = object.sum.latencies(object.now);
     latency(&sum, out);
     out.push('}');
@@ -115,6 +117,15 @@ fn stalls(object: &Object<'_>, out: &mut String) {
         if waits != Value::U64(0) {
             put(out, format_args!(",\"{name}\":{}", JsonValue(&waits)));
         }
+    }
+}
+
+/// Writes how many connections of a frontend ended before their first byte; nothing if none. HAProxy has no such column.
+fn unused(object: &Object<'_>, out: &mut String) {
+    let Kind::Frontend = object.kind else { return };
+    let unused = object.worker.process.counters.unused_connections(object.proxy.index);
+    if unused > 0 {
+        put(out, format_args!(",\"unused_connections\":{unused}"));
     }
 }
 

@@ -20,6 +20,7 @@ mod content_codings;
 mod counts;
 mod crowd;
 mod dashboard;
+mod dashboard_health;
 mod dashboard_page;
 mod demonstration;
 mod descriptors;
