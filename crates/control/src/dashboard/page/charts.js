@@ -71,14 +71,15 @@ function tile({ title, value, note, spark, color, href, level }) {
 }
 
 function tiles(row, frame) {
-  const now = () => (row ? (store.objects.get(keyOf(row.kind, row.proxy, row.name)) || { now: {} }).now : store.total.now);
-  const last = (name) => now()[name];
+  const object = () => (row ? store.objects.get(keyOf(row.kind, row.proxy, row.name)) : store.total);
+  const last = (name) => (object() ? object().now[name] : null);
+  const mean = (name) => (object() ? object().live.mean(name) : null);
   const spark = (name) => () => { const made = frame(); return { ...made, values: made.values(name) }; };
-  const share = () => { const all = last("requests"); return KNOWN(all) && all > 0 ? (100 * (last("failed") || 0)) / all : KNOWN(all) ? 0 : null; };
+  const share = () => { const all = mean("requests"); return KNOWN(all) && all > 0 ? (100 * (mean("failed") || 0)) / all : KNOWN(all) ? 0 : null; };
   const made = [
     tile({ title: "Requests", value: () => format.count(last("requests")), note: () => "per second", spark: spark("requests"), color: "var(--c-blue)" }),
     tile({ title: "Median time", value: () => format.time(last("p50")), note: () => `p99 ${format.time(last("p99"))}`, spark: spark("p50"), color: "var(--c-teal)" }),
-    tile({ title: "Errors", value: () => format.percent(share()), note: () => `${format.count(last("failed"))} per second`, spark: spark("failed"), color: "var(--c-red)",
+    tile({ title: "Errors", value: () => format.percent(share()), note: () => `${format.count(mean("failed"))} per second`, spark: spark("failed"), color: "var(--c-red)",
       href: errorsOf(row, ""), level: () => (share() >= 1 ? "bad" : share() > 0 ? "warn" : "") }),
     tile({ title: "Sessions", value: () => format.whole(last("current")), note: () => `${format.whole(last("queued") || 0)} queued`, spark: spark("current"), color: "var(--c-violet)" }),
     tile({ title: "Traffic", value: () => format.rate(last("sent")), note: () => `${format.rate(last("received"))} in`, spark: spark("sent"), color: "var(--c-green)" }),

@@ -54,7 +54,7 @@ const objectView = (kind) => ({
       h("nav", { class: "crumbs", "aria-label": "Way back" }, up, " / ", kind),
       h("div", { class: "head" }, h("h2", {}, kind === "server" ? this.name : this.proxy), this.pill, this.actions),
       this.card, this.trouble, this.tiles,
-      h("div", { class: "charts-head" }, h("h3", {}, "Over time"), kind === "server" && store.lacksServerHistory ? h("span", { class: "note" }, "since this page was opened") : null, rangeSwitch()),
+      h("div", { class: "charts-head" }, h("h3", {}, "Over time"), kind === "server" ? h("span", { class: "note" }, "since this page was opened") : null, rangeSwitch()),
       h("div", { class: "charts" }, ...this.charts.map((chart) => chart.node)),
     ];
     if (kind === "backend") {

@@ -89,11 +89,14 @@ function reasonOf(row) {
   const status = code in CHECK_WORDS && reason.includes("/") ? reason.slice(reason.indexOf("/") + 1) : "";
   if (code in CHECK_WORDS) {
     const words = code === "L7STS" && status ? `status ${status}` : CHECK_WORDS[code];
-    return { words: row.detail || words, code: reason };
+    return { words: plainDetail(row.detail) || words, code: reason };
   }
   if (reason.startsWith("via ")) return { words: `follows ${reason.slice(4)}`, code: "" };
   return { words: row.detail || REASON_WORDS[reason] || reason, code: "" };
 }
+
+// The text of a check without the name that the system has for its error.
+const plainDetail = (detail) => (detail || "").replace(/^E[A-Z0-9]+ returned by OS \((.*)\)$/, "$1");
 
 function sentence(text) { return text ? text[0].toUpperCase() + text.slice(1) : ""; }
 

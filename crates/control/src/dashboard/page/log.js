@@ -10,6 +10,7 @@ const PHASES = { R: "before the request was complete", Q: "in the queue", C: "wh
 // The first two characters of the termination state, in words (configuration manual, section 8.5).
 function terminationWords(state) {
   const [cause, phase] = state || "";
+  if (cause === "L" || (cause === "P" && phase === "R")) return cause === "L" ? "answered by the proxy" : "refused by the proxy";
   return [CAUSES[cause], PHASES[phase]].filter(Boolean).join(" ");
 }
 

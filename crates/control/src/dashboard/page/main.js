@@ -49,8 +49,15 @@ async function go() {
   try { await view.mount(root, parts.slice(1), new URLSearchParams(query || "")); } catch (error) {
     if (mine === shown) root.replaceChildren(h("p", { class: "empty" }, error.message));
   }
-  document.title = `${view.title} – Weir`;
+  title();
   window.scrollTo(0, 0);
+}
+
+// The title of the window has the number of things that need attention.
+function title() {
+  const count = store.samples ? problems().length : 0;
+  const text = `${count ? `(${count}) ` : ""}${view ? view.title : "Dashboard"} – Weir`;
+  if (document.title !== text) document.title = text;
 }
 
 function state() {
@@ -67,6 +74,7 @@ store.watchers.add((what) => {
   drawing = true;
   requestAnimationFrame(() => {
     drawing = false;
+    title();
     if (view && (what !== "log" || view === logView)) view.update(what);
   });
 });

@@ -59,6 +59,12 @@ class Series {
     if (this.times.length > this.most) for (const list of [this.times, ...Object.values(this.values)]) list.shift();
   }
 
+  // The mean of the last ten values: what happens rarely does not flicker.
+  mean(name) {
+    const known = (this.values[name] || []).slice(-10).filter(KNOWN);
+    return known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null;
+  }
+
   get lastTime() { return this.times.length ? this.times[this.times.length - 1] : 0; }
 }
 
@@ -186,13 +192,15 @@ const store = {
 
   // Asks for the recorded history of an object, of the process without one: everything at first, then what is new.
   async record(row) {
+    // The history has no servers.
+    if (row && row.kind === "server") return;
     const key = row ? keyOf(row.kind, row.proxy, row.name) : TOTAL;
     let entry = this.recorded.get(key);
     if (!entry) this.recorded.set(key, entry = { series: new Series(400), asked: 0, time: 0 });
     if (!this.records || this.lacksHistory || Date.now() - entry.asked < 10000) return;
     entry.asked = Date.now();
     try {
-      const of = row ? { kind: row.kind, proxy: row.proxy, name: row.kind === "server" ? row.name : "" } : { kind: "process" };
+      const of = row ? { kind: row.kind, proxy: row.proxy } : { kind: "process" };
       const answer = await fetchJson("history", { ...of, since: entry.time || "" });
       entry.time = answer.time || entry.time;
       if (answer.series[0]) addRecorded(entry.series, answer, answer.series[0]);

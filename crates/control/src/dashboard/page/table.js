@@ -61,11 +61,12 @@ function errorsOf(row, error) {
 
 // A number that leads to the log lines that it counts.
 const errorCell = (title, measure, error) => ({
-  title, number: true, class: "errors", sort: (object) => object.now[measure] || 0,
+  title, number: true, class: "errors", sort: (object) => object.live.mean(measure) || 0,
   make: (cell, object, state) => { state[measure] = h("a", { class: "count", href: errorsOf(object.row, error), title: "Log lines" }); cell.append(state[measure]); },
   update: (cell, object, state) => {
-    put(state[measure], format.count(object.now[measure]));
-    cell.classList.toggle("bad", object.now[measure] > 0);
+    const value = object.live.mean(measure);
+    put(state[measure], format.count(value));
+    cell.classList.toggle("bad", value > 0);
   },
 });
 

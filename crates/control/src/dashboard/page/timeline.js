@@ -6,7 +6,7 @@ const EVENT_KINDS = {
   server_down: ["bad", "down", "is down"], server_up: ["good", "up", "is up"], server_ready: ["good", "up", "is ready"],
   server_stopping: ["warn", "nolb", "is stopping"], server_maint: ["warn", "maint", "is in maintenance"], server_drain: ["warn", "drain", "is draining"],
   server_ejected: ["warn", "nolb", "was ejected"], server_weight: ["info", "plain", "has another weight"], server_added: ["info", "plain", "was added"],
-  server_removed: ["info", "plain", "was removed"], backend_down: ["bad", "down", "has no usable server"],
+  server_removed: ["info", "plain", "was removed"], backend_down: ["bad", "down", "has no usable server"], backend_up: ["good", "up", "has a usable server again"],
   start: ["info", "process", "The process has started"], reload: ["info", "process", "The configuration was loaded again"],
   stop: ["info", "process", "The process stops"], certificate: ["info", "process", "The certificate was changed"],
 };
