@@ -14,7 +14,7 @@ pub use cell::{Averages, Count, Peak};
 pub use content::ContentCounters;
 pub use http2::Http2Counters;
 pub use kept::{CounterLine, KeptCounts, Side};
-pub use latency::{Latencies, LatencyCell, LatencySum};
+pub use latency::{Latencies, LatencyCell, LatencySum, latency_of};
 pub use lazy::{BackCounters, ProxyCounters};
 pub use rate::Rate;
 

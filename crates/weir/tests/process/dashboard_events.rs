@@ -122,7 +122,9 @@ fn a_count_of_errors_leads_to_their_lines() {
     // The chart's legend, the tile and the list have such links as well.
     browser.open(&stage.address(""));
     browser.wait("document.querySelector('.objects td.errors a.count')");
-    for link in [".tile[href^='#/log?errors=1']", ".legend a.count[href*='class=4']", ".objects td.errors a[href*='proxy=www']"] {
+    for link in
+        [".tile[href^='#/log?errors=1']", ".legend a.count[href*='class=4']", ".objects td.errors a[href*='proxy=www']"]
+    {
         assert_ne!(browser.value(&count(link)), 0, "{link}");
     }
     assert!(browser.complaints().is_empty(), "{:#?}", browser.complaints());

@@ -20,6 +20,8 @@ mod content_codings;
 mod counts;
 mod crowd;
 mod dashboard;
+mod dashboard_data;
+mod dashboard_events;
 mod dashboard_health;
 mod dashboard_page;
 mod demonstration;

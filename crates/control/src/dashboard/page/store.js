@@ -98,8 +98,6 @@ const store = {
   objects: new Map(), total: { live: new Series(WINDOW), now: {} }, recorded: new Map(), sparks: new Map(), cpu: new Series(WINDOW),
   lines: [], live: false, watchers: new Set(), source: null, log: null, span: 900, timeline: [], timelineId: 0, certificates: null,
 
-  // Whether the process records its history and its events.
-  get records() { return !!(this.overview && this.overview.server_counts); },
   get admin() { return !!(this.overview && this.overview.admin); },
   all(kind) { return [...this.objects.values()].filter((object) => object.row.kind === kind); },
   get(kind, proxy, name) { return this.objects.get(keyOf(kind, proxy, name)); },
@@ -197,7 +195,7 @@ const store = {
     const key = row ? keyOf(row.kind, row.proxy, row.name) : TOTAL;
     let entry = this.recorded.get(key);
     if (!entry) this.recorded.set(key, entry = { series: new Series(400), asked: 0, time: 0 });
-    if (!this.records || this.lacksHistory || Date.now() - entry.asked < 10000) return;
+    if (Date.now() - entry.asked < 10000) return;
     entry.asked = Date.now();
     try {
       const of = row ? { kind: row.kind, proxy: row.proxy } : { kind: "process" };
@@ -205,12 +203,11 @@ const store = {
       entry.time = answer.time || entry.time;
       if (answer.series[0]) addRecorded(entry.series, answer, answer.series[0]);
       this.notify("sample");
-    } catch (error) { if (error.status === 404) this.lacksHistory = true; }
+    } catch (_) { /* it is asked for again later */ }
   },
 
   // Asks for the last minutes of all objects of a kind, for the small lines in lists.
   async recordSparks(kind) {
-    if (!this.records || this.lacksHistory) return;
     try {
       const answer = await fetchJson("history", { kind, fields: "requests", since: Date.now() / 1000 - 300 });
       for (const one of answer.series) {
@@ -218,7 +215,7 @@ const store = {
         addRecorded(series, answer, one);
         this.sparks.set(keyOf(one.kind, one.proxy, one.name), series);
       }
-    } catch (error) { if (error.status === 404) this.lacksHistory = true; }
+    } catch (_) { /* it is asked for again later */ }
   },
 
   // The values of an object within the shown time, of everything without one: recorded ones, then samples.
@@ -273,7 +270,6 @@ const store = {
 
   async loadTimeline() {
     this.hasTimeline = false;
-    if (!this.records) return;
     try {
       const answer = await fetchJson("timeline", { limit: 500 });
       for (const entry of answer.entries) this.addEvent(entry);
@@ -289,7 +285,6 @@ const store = {
   },
 
   async loadCertificates() {
-    if (!this.records) return;
     try { this.certificates = (await fetchJson("certificates")).certificates; } catch (_) { this.certificates = null; }
   },
 
