@@ -33,6 +33,7 @@ mod external;
 mod grpc;
 mod handover;
 mod http2_peers;
+mod lint;
 mod lua;
 mod lua_beside;
 mod lua_bombs;
