@@ -19,7 +19,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("engine", &["base", "deflate", "wire", "config", "rt", "balance", "tls", "expression", "live", "policy", "conn"]),
     ("control", &["base", "wire", "config", "rt", "balance", "tls", "expression", "live", "policy", "conn", "engine"]),
     ("lua", &["base", "wire", "config", "rt", "expression", "live", "policy", "conn", "engine"]),
-    ("tools", &["base", "wire", "rt", "tls", "conn"]),
+    ("tools", &["base", "config", "wire", "rt", "tls", "conn"]),
     (
         "weir",
         &[
