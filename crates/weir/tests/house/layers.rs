@@ -20,7 +20,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("control", &["base", "wire", "config", "rt", "balance", "tls", "expression", "live", "policy", "conn", "engine"]),
     ("lua", &["base", "wire", "config", "rt", "expression", "live", "policy", "conn", "engine"]),
     ("lint", &["config", "expression", "policy"]),
-    ("tools", &["base", "wire", "rt", "tls", "conn"]),
+    ("tools", &["base", "config", "wire", "rt", "tls", "conn"]),
     (
         "weir",
         &[
