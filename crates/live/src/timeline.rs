@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::WallTime;
+use base::text::beginning;
 
 /// Maximum number of entries; the oldest ones are dropped.
 pub const MOST_ENTRIES: usize = 1000;
@@ -188,7 +189,7 @@ impl Timeline {
             return;
         }
         for text in [&mut event.reason, &mut event.detail, &mut event.text] {
-            text.truncate(text.floor_char_boundary(LONGEST_TEXT));
+            text.truncate(beginning(text, LONGEST_TEXT).len());
             text.shrink_to_fit();
         }
         let mut state = self.lock();

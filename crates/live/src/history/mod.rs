@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base::WallTime;
+use base::text::beginning;
 
 use selection::Selection;
 
@@ -216,9 +217,9 @@ impl Series {
     }
 }
 
-/// Returns the beginning of a name, as long as is kept.
+/// Returns the beginning of a name that is kept.
 fn shortened(name: &str) -> &str {
-    &name[..name.floor_char_boundary(LONGEST_NAME)]
+    beginning(name, LONGEST_NAME)
 }
 
 /// The objects whose history is kept in an interval.
