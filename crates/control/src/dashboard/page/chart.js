@@ -40,7 +40,7 @@ class Chart {
     this.legend = h("div", { class: "legend" });
     this.node = h("section", { class: "panel" },
       h("div", { class: "panel-head" }, h("h3", {}, title), more), h("div", { class: "plot" }, this.svg, this.tip), this.legend);
-    this.svg.addEventListener("pointermove", (event) => this.point(event.offsetX));
+    this.svg.addEventListener("pointermove", (event) => this.point(event.clientX - this.svg.getBoundingClientRect().left));
     for (const leave of ["pointerleave", "blur"]) this.svg.addEventListener(leave, () => { this.cursor = null; this.draw(); });
     this.svg.addEventListener("keydown", (event) => this.key(event));
     this.prepare();
