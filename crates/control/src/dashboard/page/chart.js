@@ -40,7 +40,7 @@ class Chart {
     this.legend = h("div", { class: "legend" });
     this.node = h("section", { class: "panel" },
       h("div", { class: "panel-head" }, h("h3", {}, title), more), h("div", { class: "plot" }, this.svg, this.tip), this.legend);
-    this.svg.addEventListener("pointermove", (event) => this.point(event.offsetX));
+    this.svg.addEventListener("pointermove", (event) => this.point(event.clientX - this.svg.getBoundingClientRect().left));
     for (const leave of ["pointerleave", "blur"]) this.svg.addEventListener(leave, () => { this.cursor = null; this.draw(); });
     this.svg.addEventListener("keydown", (event) => this.key(event));
     this.prepare();
@@ -161,28 +161,28 @@ class Chart {
 
   shape(path, stack, times, x, y) {
     if (!stack) { attr(path.line, "d", ""); attr(path.fill, "d", ""); return; }
-    let line = "", area = "", open = null;
+    let line = "", area = "", part = "", open = null;
+    // An area needs two points; a single one is a part of the line alone.
     const close = (end) => {
       if (open !== null && end > open) {
         let back = "";
         if (stack.low) for (let at = end; at >= open; at -= 1) back += `L${x(times[at]).toFixed(1)} ${y(stack.low[at]).toFixed(1)}`;
         else back = `L${x(times[end]).toFixed(1)} ${y(0).toFixed(1)}L${x(times[open]).toFixed(1)} ${y(0).toFixed(1)}`;
-        area += back + "Z";
+        area += part + back + "Z";
       }
-      open = null;
+      [open, part] = [null, ""];
     };
     stack.high.forEach((value, at) => {
       if (open !== null && (!KNOWN(value) || times[at] - times[at - 1] > GAP)) close(at - 1);
       if (!KNOWN(value)) return;
-      const place = `${x(times[at]).toFixed(1)} ${y(value).toFixed(1)}`;
-      const letter = open === null ? "M" : "L";
+      const place = `${open === null ? "M" : "L"}${x(times[at]).toFixed(1)} ${y(value).toFixed(1)}`;
       if (open === null) open = at;
-      line += letter + place;
-      area += letter + place;
+      line += place;
+      part += place;
     });
     close(stack.high.length - 1);
     attr(path.line, "d", line);
-    attr(path.fill, "d", area.endsWith("Z") ? area : "");
+    attr(path.fill, "d", area);
   }
 
   // Events are lines with a sign at their top.

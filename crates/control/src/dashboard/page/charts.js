@@ -54,7 +54,7 @@ function threadChart() {
        { name: "mean", color: "var(--c-blue)", of: fold((now) => now.reduce((sum, one) => sum + one, 0) / now.length) },
        { name: "idlest", color: "var(--c-green)", of: fold((now) => Math.min(...now)) }]
     : store.threads.map((_, number) => ({ name: `thread ${number + 1}`, color: PALETTE[number], of: (made) => made.lists[number] || [] }));
-  return new Chart({ title: "Processor time per thread", unit: (value) => (KNOWN(value) ? Math.round(value) + " %" : "–"), series, frame, top: 100, tick: (value) => value + " %" });
+  return new Chart({ title: "Processor time per thread", more: h("span", { class: "note" }, "since this page was opened"), unit: (value) => (KNOWN(value) ? Math.round(value) + " %" : "–"), series, frame, top: 100, tick: (value) => value + " %" });
 }
 
 // One figure with its line over the last minutes.
