@@ -58,7 +58,7 @@ fn may_answer(proxy: &Proxy<'_>) -> bool {
         StatementKind::Redirect => true,
         _ => false,
     });
-    let by_page = spec.stats.as_ref().is_some_and(|page| page.own);
+    let by_page = spec.stats.is_some() || spec.monitor_uri.is_some();
     // The page of the error is the answer.
     let by_error = proxy.own(&["errorfile", "503"]).chain(proxy.own(&["http-error"])).next().is_some();
     let at_run_time = proxy.own(&["default-server"]).next().is_some();

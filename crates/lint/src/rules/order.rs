@@ -28,7 +28,6 @@ pub(super) const TABLE: &[Rule] = &[
 /// unconditional end.
 const LISTS: &[(StatementKind, bool)] = &[
     (StatementKind::Switching, false),
-    (StatementKind::ServerChoice, false),
     (StatementKind::Redirect, false),
     (StatementKind::Rule(HTTP_REQUEST), true),
     (StatementKind::Rule(HTTP_RESPONSE), true),
@@ -93,7 +92,6 @@ fn ends(model: &Model<'_>, statement: &Statement<'_>) -> bool {
             .proxies
             .iter()
             .any(|proxy| proxy.name.value == statement.text(0) && !proxy.disabled && !proxy.unpublished),
-        StatementKind::ServerChoice => !statement.text(0).contains('%'),
         StatementKind::Redirect => !statement.words.iter().any(|word| word.text == "ignore-empty"),
         StatementKind::Rule(set) => ends_set(set, statement),
         _ => false,

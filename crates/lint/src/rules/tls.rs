@@ -38,7 +38,7 @@ pub(super) const TABLE: &[Rule] = &[
 ];
 
 /// Words of `bind` and `server` lines that only TLS uses.
-const SETTINGS: [&str; 18] = [
+const SETTINGS: [&str; 21] = [
     "alpn",
     "ca-file",
     "ca-verify-file",
@@ -46,6 +46,9 @@ const SETTINGS: [&str; 18] = [
     "ciphersuites",
     "client-sigalgs",
     "crl-file",
+    "crt",
+    "crt-list",
+    "default-crt",
     "curves",
     "ecdhe",
     "npn",

@@ -26,7 +26,7 @@ pub(super) const TABLE: &[Rule] = &[
     },
     Rule {
         name: "no-inspect-delay",
-        doc: "a TCP section looks at the first bytes of clients without an inspect delay, before they can arrive",
+        doc: "a TCP section looks at the first bytes of clients without an inspect delay, and finds them at random",
         check: inspect_delay,
     },
     Rule {
@@ -91,7 +91,9 @@ fn is_of_content(fetch: &str) -> bool {
 
 fn inspect_delay(model: &Model<'_>, findings: &mut Findings) {
     for proxy in model.proxies.iter().filter(|proxy| proxy.has_clients() && proxy.spec.mode == Mode::Tcp) {
-        if proxy.spec.rules.request_inspect_delay.is_some_and(|delay| delay > 0) {
+        let waits = proxy.spec.rules.request_inspect_delay.is_some_and(|delay| delay > 0);
+        // The system accepts such connections with their first bytes.
+        if waits || proxy.spec.binds.iter().any(|bind| bind.defer_accept) {
             continue;
         }
         let found = proxy.statements.iter().find(|statement| {
@@ -100,7 +102,7 @@ fn inspect_delay(model: &Model<'_>, findings: &mut Findings) {
         });
         if let Some(statement) = found {
             let message =
-                "the first bytes of a client have not arrived yet: the section has no 'tcp-request inspect-delay'";
+                "found at random, if the first bytes of a client have arrived: the section has no 'tcp-request inspect-delay'";
             findings.add_with_hint(
                 statement.line.span,
                 message,

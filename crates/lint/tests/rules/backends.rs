@@ -13,7 +13,7 @@ pub const ROWS: &[Row] = &[
     (
         "nothing-answers",
         "frontend f #!\n bind :80\n http-request set-header a b\n",
-        "frontend f\n bind :80\n redirect scheme https\nlisten l\n bind :81\n default_backend c\nlisten s\n bind :82\n \
+        "frontend f\n bind :80\n redirect scheme https\nlisten l\n bind :81\n default_backend c\nfrontend m\n bind :83\n monitor-uri /up\nlisten s\n bind :82\n \
          stats enable\nbackend c\n http-error status 503 content-type text/plain string x\n",
     ),
     (

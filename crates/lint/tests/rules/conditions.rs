@@ -33,7 +33,7 @@ pub const ROWS: &[Row] = &[
         "frontend f\n bind :80\n tcp-request connection reject if { src 127.0.0.1 }\n \
          tcp-request connection accept if { src 127.0.0.2 }\n acl a path_beg /a\n acl b path_end b\n \
          http-request deny if a b\n http-request redirect location / if b\n http-request set-path /b if a\n \
-         http-request deny if a b\n use_backend d if a\n use_backend g if a\n use_backend h if b\n use_backend h\n\
+         http-request deny if a b\n use_backend d if a\n use_backend g if a\n use_backend h if b\n use_backend h\nlisten l\n bind :81\n use-server s if { path /a }\n use-server t if { path /a }\n server s 127.0.0.1:1\n server t 127.0.0.1:1\n\
          backend d\n disabled\n server s 127.0.0.1:1\nbackend g\n server s 127.0.0.1:1\nbackend h\n server s 127.0.0.1:1\n",
     ),
     (

@@ -5,7 +5,7 @@ use crate::Row;
 pub const ROWS: &[Row] = &[
     (
         "tls-setting-without-ssl",
-        "listen f\n bind :80 alpn h2 #!\n server s 127.0.0.1:1 check verify none #!\n server t 127.0.0.1:2 ciphers AES256-SHA check #!\n",
+        "listen f\n bind :80 alpn h2 #!\n server s 127.0.0.1:1 check verify none #!\n server t 127.0.0.1:2 ciphers AES256-SHA check #!\nlisten g\n bind :443 crt site.pem #!\n server s 127.0.0.1:1\n",
         "listen f\n bind :80\n server s 127.0.0.1:1 check check-ssl verify none\n server t 127.0.0.1:2 ssl verify none\n \
          server u 127.0.0.1:2 no-ssl verify none\n server sni 127.0.0.1:2\n",
     ),
