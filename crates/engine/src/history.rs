@@ -129,7 +129,11 @@ impl Collection<'_> {
         let is_tcp = proxy.mode != Mode::Http;
         let mut totals = totals(&sum);
         totals.requests = sum.count(|counters| if is_tcp { &counters.sessions } else { &counters.requests });
-        totals.failures = sum.count(|counters| &counters.request_errors);
+        // Connections that ended before their first byte are all three of these.
+        let unused = process.counters.unused_connections(proxy.index);
+        totals.requests = totals.requests.saturating_sub(unused);
+        totals.client_errors = totals.client_errors.saturating_sub(unused);
+        totals.failures = sum.count(|counters| &counters.request_errors).saturating_sub(unused);
         totals.connections = sum.count(|counters| &counters.connections);
         let latencies = sum.latencies(self.now);
         self.latencies.join(&latencies);

@@ -41,7 +41,7 @@ impl Columns {
 }
 
 /// Members of a sample's objects.
-pub(super) const SAMPLED: [&str; 25] = [
+pub(super) const SAMPLED: [&str; 26] = [
     "state",
     "scur",
     "qcur",
@@ -54,6 +54,7 @@ pub(super) const SAMPLED: [&str; 25] = [
     "wretr",
     "status",
     "weight",
+    "lastchg",
     "check_status",
     "hrsp_1xx",
     "hrsp_2xx",
@@ -115,6 +116,7 @@ pub(super) fn write(object: &Object<'_>, columns: &Columns, out: &mut String) ->
     }
     let servers = if columns.standing { standing(object, out) } else { ServerCounts::default() };
     stalls(object, out);
+    unused(object, out);
     let latencies = object.sum.latencies(object.now);
     latency(&latencies, out);
     out.push('}');
@@ -165,6 +167,15 @@ fn stalls(object: &Object<'_>, out: &mut String) {
         if waits != Value::U64(0) {
             put(out, format_args!(",\"{name}\":{}", JsonValue(&waits)));
         }
+    }
+}
+
+/// Writes how many connections of a frontend ended before their first byte; nothing if none. HAProxy has no such column.
+fn unused(object: &Object<'_>, out: &mut String) {
+    let Kind::Frontend = object.kind else { return };
+    let unused = object.worker.process.counters.unused_connections(object.proxy.index);
+    if unused > 0 {
+        put(out, format_args!(",\"unused_connections\":{unused}"));
     }
 }
 

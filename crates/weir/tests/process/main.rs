@@ -22,6 +22,8 @@ mod counts;
 mod crowd;
 mod dashboard;
 mod dashboard_data;
+mod dashboard_events;
+mod dashboard_health;
 mod dashboard_page;
 mod demonstration;
 mod descriptors;
