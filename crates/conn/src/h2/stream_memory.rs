@@ -7,6 +7,9 @@ use std::rc::Rc;
 
 use super::cell::StreamCell;
 
+/// Streams with their identifiers, the smallest first.
+pub(super) type List = VecDeque<(u32, Rc<StreamCell>)>;
+
 /// The number of streams that a thread keeps.
 const KEPT: usize = 1024;
 
@@ -17,9 +20,6 @@ const LARGEST: usize = 160 * 1024;
 /// The number of lists of streams that a thread keeps, and their maximum capacity in streams.
 const KEPT_LISTS: usize = 64;
 const LONGEST: usize = 1024;
-
-/// Streams with their identifiers, the smallest first.
-pub(super) type List = VecDeque<(u32, Rc<StreamCell>)>;
 
 thread_local! {
     static SPARE: RefCell<Vec<Rc<StreamCell>>> = const { RefCell::new(Vec::new()) };

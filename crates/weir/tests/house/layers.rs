@@ -20,7 +20,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("engine", &["base", "deflate", "wire", "config", "rt", "balance", "tls", "expression", "live", "policy", "conn"]),
     ("control", &["base", "wire", "config", "rt", "balance", "tls", "expression", "live", "policy", "conn", "engine"]),
     ("lua", &["base", "wire", "config", "rt", "expression", "live", "policy", "conn", "engine"]),
-    ("tools", &["base", "wire", "rt", "tls", "conn"]),
+    ("lint", &["config", "expression", "policy"]),
+    ("tools", &["base", "config", "wire", "rt", "tls", "conn"]),
     (
         "weir",
         &[
@@ -35,6 +36,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "conn",
             "engine",
             "control",
+            "lint",
             "lua",
             "tools",
         ],

@@ -248,7 +248,7 @@ fn failed_reloads_are_metrics_of_the_script() {
         return;
     }
     let folder = Folder::new();
-    let (text, _) = configuration();
+    let (text, [_, served, _]) = configuration();
     let file = folder.write("weir.cfg", &text);
     let socket = folder.path("master.sock").to_str().expect("text").to_owned();
     let _master = Running::start(Command::new(WEIR).args(["-W", "-db", "-S", &socket, "-f", &file]));
@@ -270,7 +270,8 @@ fn failed_reloads_are_metrics_of_the_script() {
         );
         text
     };
-    drop(connect_unix(Path::new(&socket)));
+    // The worker has read the file.
+    assert!(!fetch(served, METRICS).is_empty());
     counts(0, 0);
     folder.write("weir.cfg", &text.replace("check inter", "chek inter"));
     assert!(reload().contains("Success=0"));
