@@ -142,6 +142,12 @@ impl TimelineEvent {
     }
 }
 
+/// Returns the beginning of a text: at most `most` bytes, in whole characters.
+pub(crate) fn shortened(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    &text[..end.unwrap_or(0)]
+}
+
 /// An entry.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TimelineEntry {
@@ -188,7 +194,7 @@ impl Timeline {
             return;
         }
         for text in [&mut event.reason, &mut event.detail, &mut event.text] {
-            text.truncate(text.floor_char_boundary(LONGEST_TEXT));
+            text.truncate(shortened(text, LONGEST_TEXT).len());
             text.shrink_to_fit();
         }
         let mut state = self.lock();

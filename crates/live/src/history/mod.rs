@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use base::WallTime;
 
+use crate::timeline::shortened;
 use selection::Selection;
 
 /// Time between two samples.
@@ -187,7 +188,7 @@ impl Series {
         Self {
             kind: reading.kind,
             index: reading.index,
-            name: shortened(&reading.name).into(),
+            name: shortened(&reading.name, LONGEST_NAME).into(),
             first,
             totals: reading.totals,
             latencies: Quantiles::default(),
@@ -214,11 +215,6 @@ impl Series {
             *highest = (*highest).max(latency);
         }
     }
-}
-
-/// Returns the beginning of a name, as long as is kept.
-fn shortened(name: &str) -> &str {
-    &name[..name.floor_char_boundary(LONGEST_NAME)]
 }
 
 /// The objects whose history is kept in an interval.
@@ -343,7 +339,7 @@ impl History {
         }
         state.series.retain(|series| {
             let found = readings.binary_search_by_key(&series.key(), Reading::key);
-            found.is_ok_and(|at| *series.name == *shortened(&readings[at].name))
+            found.is_ok_and(|at| *series.name == *shortened(&readings[at].name, LONGEST_NAME))
         });
         let known = state.series.len();
         for reading in readings {
