@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::WallTime;
+use base::text::beginning;
 
 /// Maximum number of entries; the oldest ones are dropped.
 pub const MOST_ENTRIES: usize = 1000;
@@ -142,12 +143,6 @@ impl TimelineEvent {
     }
 }
 
-/// Returns the beginning of a text: at most `most` bytes, in whole characters.
-pub(crate) fn shortened(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
-    &text[..end.unwrap_or(0)]
-}
-
 /// An entry.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TimelineEntry {
@@ -194,7 +189,7 @@ impl Timeline {
             return;
         }
         for text in [&mut event.reason, &mut event.detail, &mut event.text] {
-            text.truncate(shortened(text, LONGEST_TEXT).len());
+            text.truncate(beginning(text, LONGEST_TEXT).len());
             text.shrink_to_fit();
         }
         let mut state = self.lock();

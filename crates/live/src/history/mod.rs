@@ -9,8 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base::WallTime;
+use base::text::beginning;
 
-use crate::timeline::shortened;
 use selection::Selection;
 
 /// Time between two samples.
@@ -188,7 +188,7 @@ impl Series {
         Self {
             kind: reading.kind,
             index: reading.index,
-            name: shortened(&reading.name, LONGEST_NAME).into(),
+            name: beginning(&reading.name, LONGEST_NAME).into(),
             first,
             totals: reading.totals,
             latencies: Quantiles::default(),
@@ -339,7 +339,7 @@ impl History {
         }
         state.series.retain(|series| {
             let found = readings.binary_search_by_key(&series.key(), Reading::key);
-            found.is_ok_and(|at| *series.name == *shortened(&readings[at].name, LONGEST_NAME))
+            found.is_ok_and(|at| *series.name == *beginning(&readings[at].name, LONGEST_NAME))
         });
         let known = state.series.len();
         for reading in readings {
