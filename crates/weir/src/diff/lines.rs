@@ -1,7 +1,7 @@
 //! The lines of a configuration by what they set, for a comparison. Must never interpret a value.
 
 use super::keywords::{self, text};
-use config::document::{Document, Line, Section, Word};
+use config::document::{Document, Line, Section};
 use std::collections::HashMap;
 
 /// The key of an object: its section, and the line in it.
