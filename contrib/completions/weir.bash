@@ -9,9 +9,9 @@ _weir() {
         values='-c -t -d -n -r -s -R --constant --reference -T -w --streams -H -X --data --weight -O --cipher-list --cipher-suites --tls-ver --curves --sni'
         ;;
     origin)
-        words='-L --tls --fcgi --spop --cert --key -c -b -D -n -p --datagrams --threads -h --help'
+        words='-L --tls --fcgi --spop --cert --key -c -b -D -n -p --datagrams --text --threads -h --help'
         files='--cert --key -p'
-        values='-L --tls --fcgi --spop -c -b -n --threads'
+        values='-L --tls --fcgi --spop -c -b -n --text --threads'
         ;;
     bench)
         words='--list --show --check --quick --only --no-direct --rounds --duration --set --syscalls --flame --out --report --sizing --into -h --help'

@@ -103,6 +103,7 @@ complete -c weir -n '__fish_seen_subcommand_from origin' -s D -d 'go to the back
 complete -c weir -n '__fish_seen_subcommand_from origin' -s n -x -d 'concurrent connections; others wait (the limit on descriptors)'
 complete -c weir -n '__fish_seen_subcommand_from origin' -s p -r -F -d 'write the process ID there'
 complete -c weir -n '__fish_seen_subcommand_from origin' -l datagrams -d 'receive and discard UDP datagrams at the same addresses, as a log target for the measured program'
+complete -c weir -n '__fish_seen_subcommand_from origin' -l text -x -d 'answer requests without parameters with this line; other bodies repeat it'
 complete -c weir -n '__fish_seen_subcommand_from origin' -l threads -x -d 'workers (one for each processor that the process may use)'
 complete -c weir -n '__fish_seen_subcommand_from origin' -s h -l help -d 'print this page'
 complete -c weir -n '__fish_seen_subcommand_from bench' -l list -d 'lists the scenarios that ship'
