@@ -28,11 +28,16 @@ _weir() {
         files='-s --socket -S -f --payload'
         values='-w --watch --count -t --timeout'
         ;;
+    lint)
+        words='-f -j --rules -h --help'
+        files='-f'
+        values=''
+        ;;
     *)
         words='-f -C -D -d -db -p -L -4 -W -Ws -S -x -sf -st -c -dC -dK -dL -q -V -dW -dD -n -N -m -dr -dR -dS -dV -dM -dI -dF -dZ -dT -dG -de -dp -dk -dv -dc -dt -dA'
         files='-f -C -p -x'
         values='-L -S -sf -st -n -N -m -dt'
-        [ "$COMP_CWORD" -eq 1 ] && words="load origin bench top ctl completions manual $words"
+        [ "$COMP_CWORD" -eq 1 ] && words="load origin bench top ctl lint completions manual $words"
         ;;
     esac
     COMPREPLY=()

@@ -32,6 +32,7 @@ mod fail2ban;
 mod grpc;
 mod handover;
 mod http2_peers;
+mod lint;
 mod lua;
 mod lua_beside;
 mod lua_bombs;
