@@ -6,16 +6,24 @@
 
 mod answer;
 mod client;
+#[cfg(feature = "line-editing")]
+mod complete;
 mod exchange;
+#[cfg(feature = "line-editing")]
+mod history;
 mod json;
 mod keyboard;
 mod line;
+#[cfg(feature = "line-editing")]
+mod names;
 mod options;
 mod output;
 mod places;
 mod prompt;
 mod script;
 mod session;
+#[cfg(feature = "line-editing")]
+mod usage;
 
 use crate::Outcome;
 use client::Client;

@@ -1,46 +1,76 @@
-//! The prompt on a terminal.
+//! The prompt on a terminal: reads lines and executes them. Must never write a payload to the history.
+//!
+//! With the feature `line-editing`, [`line_reader`] edits lines and keeps a history; without it, the terminal edits them.
+
+#[cfg(feature = "line-editing")]
+#[path = "edited_lines.rs"]
+mod line_reader;
+#[cfg(not(feature = "line-editing"))]
+#[path = "plain_lines.rs"]
+mod line_reader;
 
 use super::client::Client;
+use super::exchange::ExchangeError;
 use super::line::Target;
 use super::output::Output;
 use super::script::Script;
 use crate::Outcome;
 use crate::stats_socket::Socket;
-use std::io::Write;
+use line_reader::LineReader;
 use std::path::Path;
+
+/// What was typed.
+enum TypedLine {
+    Text(String),
+    /// Ctrl-C: the line was abandoned.
+    Abandoned,
+    /// Ctrl-D, or the end of the terminal.
+    End,
+}
 
 /// Reads and executes commands until `quit`, Ctrl-D, or the end of the terminal.
 ///
 /// # Errors
-/// [`Outcome::Unreachable`]: there is no answer to the first question.
+/// [`Outcome::Unreachable`]: there is no answer to the first question; [`Outcome::Failed`]: the terminal.
 pub fn run(client: &mut Client, output: &mut Output) -> Result<Outcome, Outcome> {
     // A process that does not answer is reported before a command is typed.
     let version = match client.query("show version") {
         Ok((_, text)) => text.lines().next().unwrap_or_default().to_owned(),
-        Err(super::exchange::ExchangeError::Unanswered(why)) => return Err(Outcome::Unreachable(why)),
-        Err(super::exchange::ExchangeError::Interrupted) => return Ok(Outcome::Done),
+        Err(ExchangeError::Unanswered(why)) => return Err(Outcome::Unreachable(why)),
+        Err(ExchangeError::Interrupted) => return Ok(Outcome::Done),
     };
-    output.line(&format!("{}, version {version}. 'help' lists commands, Ctrl-D ends.", client.socket.shown()));
+    let place = client.socket.shown();
+    output.line(&format!("{place}, version {version}. {}'help' lists commands, Ctrl-D ends.", line_reader::HINT));
     client.has_keyboard = true;
-    let ask = |mark: &str| {
-        let mut out = std::io::stdout().lock();
-        let mut line = String::new();
-        let _ = write!(out, "{mark}").and_then(|()| out.flush());
-        let read = std::io::stdin().read_line(&mut line).unwrap_or(0);
-        (read > 0).then(|| line.trim_end_matches(['\n', '\r']).to_owned())
-    };
-    while let Some(line) = ask(&mark(client)) {
-        let mut ask = || ask("+ ").map(String::into_bytes);
-        let mut text = line.as_bytes();
-        let mut script =
-            Script { text: &mut text, keeps_going: false, prompt_for_payload: Some(&mut ask), payload: None };
-        script.run(client, output);
-        if client.has_left || output.is_closed {
-            break;
+    let mut lines = LineReader::new(client, output)?;
+    loop {
+        match lines.read(client, &mark(client))? {
+            TypedLine::Text(line) => {
+                execute(&line, client, output, &mut lines);
+                if client.has_left || output.is_closed {
+                    return Ok(Outcome::Done);
+                }
+            }
+            TypedLine::Abandoned => {}
+            TypedLine::End => return Ok(Outcome::Done),
         }
     }
-    Ok(Outcome::Done)
 }
+
+/// Executes a line, and remembers it. A text of several lines, which was pasted, is not remembered.
+fn execute(line: &str, client: &mut Client, output: &mut Output, lines: &mut LineReader) {
+    if line.trim().is_empty() {
+        return;
+    }
+    if !line.contains(['\n', '\r']) {
+        lines.remember(line, output);
+    }
+    let mut ask = || lines.read_payload("+ ");
+    let mut text = line.as_bytes();
+    let mut script = Script { text: &mut text, keeps_going: false, prompt_for_payload: Some(&mut ask), payload: None };
+    script.run(client, output);
+}
+
 /// Returns the prompt: the socket, the target of a master, and the modes.
 fn mark(client: &Client) -> String {
     let place = match &client.socket {

@@ -16,7 +16,7 @@ pub struct Script<'a> {
     pub text: &'a mut dyn BufRead,
     /// Continues after a command that failed.
     pub keeps_going: bool,
-    /// Asks for a line of a payload after the end of the text.
+    /// Asks for a line of a payload after the end of the text. `None`: the payload is abandoned, and nothing is sent.
     pub prompt_for_payload: Option<&'a mut dyn FnMut() -> Option<Vec<u8>>>,
     /// Payload that does not follow in the text: that of the first command that ends in `<<`.
     pub payload: Option<Vec<u8>>,
@@ -75,7 +75,7 @@ impl Script<'_> {
             let line =
                 read_line(self.text, LONGEST_LINE).map_err(|error| format!("cannot read the payload: {error}"))?;
             let line = match (line, &mut self.prompt_for_payload) {
-                (None, Some(prompt)) => prompt(),
+                (None, Some(prompt)) => Some(prompt().ok_or("the payload was abandoned")?),
                 (line, _) => line,
             };
             // The end of the text ends the payload too.

@@ -5,6 +5,7 @@
 
 mod bench;
 mod ctl;
+mod ctl_prompt;
 mod load;
 mod origin;
 #[path = "../shared/ports.rs"]
