@@ -61,6 +61,7 @@ mod hits;
 mod http_client;
 mod http_options;
 mod inspecting;
+mod latency;
 mod leaving;
 mod levels;
 mod links_by_tls;

@@ -1,11 +1,13 @@
 //! State of the view, and the effects of keys. Must never wait: a separate thread queries the process.
 
+use super::columns::NaturalWidths;
+use super::condition::Severity;
+use super::detail::{ProxyDetails, Topic, topics};
 use super::options::Options;
-use super::sample::{Kind, Sample, printable};
-use super::view::{Scope, SortKey, ViewRow, choose, with_rates};
+use super::sample::{Kind, LatencyAnswer, Sample, is_word, printable};
+use super::view::{Scope, SortOrder, ViewRow, choose, with_rates};
 use base::Moment;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ratatui::widgets::TableState;
 use rt::clock::moment;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,6 +16,8 @@ use std::time::Duration;
 const HISTORY: usize = 600;
 /// Duration for which a message is shown.
 const MESSAGE: Duration = Duration::from_secs(4);
+/// Rows that a page key moves.
+const PAGE: usize = 10;
 
 /// A change that requires confirmation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +42,7 @@ pub enum Mode {
 /// Result of a task.
 pub enum TaskResult {
     Sample(Box<Sample>),
+    Details(Box<ProxyDetails>),
     Done(String),
     Failed(String),
 }
@@ -50,17 +55,46 @@ pub enum Effect {
     Do(String),
 }
 
+/// Numbers of objects that are not fine, over all scopes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Problems {
+    pub proxies_down: usize,
+    pub servers_down: usize,
+    pub degraded: usize,
+}
+
+/// The rows on the screen.
+#[derive(Debug, Default)]
+pub struct Selection {
+    /// Index of the selected row.
+    pub at: usize,
+    /// Index of the first row on the screen.
+    pub first: usize,
+}
+
+impl Selection {
+    /// Moves the first row so that the selected one is on a screen of this height.
+    pub fn scroll(&mut self, height: usize, rows: usize) {
+        self.at = self.at.min(rows.saturating_sub(1));
+        let least = (self.at + 1).saturating_sub(height);
+        self.first = self.first.clamp(least, self.at.max(least)).min(rows.saturating_sub(height.min(rows)));
+    }
+}
+
 pub struct App {
     pub sample: Option<Sample>,
     all: Vec<ViewRow>,
     pub rows: Vec<ViewRow>,
+    pub widths: NaturalWidths,
     pub history: VecDeque<u64>,
     pub scope: Scope,
-    /// The column, and whether the order is reversed.
-    pub sort: (SortKey, bool),
+    pub order: SortOrder,
     pub filter: String,
     pub mode: Mode,
-    pub table: TableState,
+    pub selection: Selection,
+    /// Whether the pane with details is open.
+    pub has_pane: bool,
+    details: Option<ProxyDetails>,
     pub paused: bool,
     /// A text, and whether it is an error.
     pub message: Option<(String, bool)>,
@@ -70,17 +104,19 @@ pub struct App {
 
 impl App {
     pub fn new(options: &Options) -> Self {
-        let scope = options.scope.filter(|scope| *scope != Scope::All).unwrap_or(Scope::Proxies);
         Self {
             sample: None,
             all: Vec::new(),
             rows: Vec::new(),
+            widths: NaturalWidths::default(),
             history: VecDeque::new(),
-            scope,
-            sort: (options.sort, false),
+            scope: options.scope.unwrap_or(Scope::Proxies),
+            order: SortOrder { key: options.sort, reversed: false },
             filter: options.filter.clone(),
             mode: Mode::Normal,
-            table: TableState::default().with_selected(Some(0)),
+            selection: Selection::default(),
+            has_pane: false,
+            details: None,
             paused: false,
             message: None,
             said: moment(),
@@ -105,6 +141,35 @@ impl App {
         self.sum(|one| one.rates.sent)
     }
 
+    /// Counts the objects that are not fine.
+    pub fn problems(&self) -> Problems {
+        let count = |of: &dyn Fn(&ViewRow) -> bool| self.all.iter().filter(|one| of(one)).count();
+        let is_server = |one: &ViewRow| one.row.kind == Kind::Server;
+        let is_down = |one: &ViewRow| one.condition.severity == Severity::Down;
+        Problems {
+            proxies_down: count(&|one| is_down(one) && Scope::Proxies.has(one.row.kind)),
+            servers_down: count(&|one| is_down(one) && is_server(one)),
+            degraded: count(&|one| one.condition.severity == Severity::Degraded && Scope::Proxies.has(one.row.kind)),
+        }
+    }
+
+    /// Whether the process knows `show latency`.
+    pub fn asks_latency(&self) -> bool {
+        self.sample.as_ref().is_some_and(|sample| sample.latency != LatencyAnswer::Unknown)
+    }
+
+    /// Returns the proxy whose details are shown.
+    pub fn detailed_proxy(&self) -> Option<&str> {
+        let chosen = self.chosen().filter(|_| self.has_pane)?;
+        Some(&*chosen.row.proxy).filter(|name| is_word(name))
+    }
+
+    /// Returns the details of the selected row, if the pane is open.
+    pub fn topics(&self) -> Option<Vec<Topic>> {
+        let chosen = self.chosen().filter(|_| self.has_pane)?;
+        Some(topics(self.sample.as_ref()?, chosen, self.details.as_ref()))
+    }
+
     /// Stores the next sample.
     pub fn take(&mut self, sample: Sample) {
         self.all = with_rates(&sample, self.sample.as_ref());
@@ -121,15 +186,19 @@ impl App {
     /// Selects and sorts the rows; the selection is kept.
     fn arrange(&mut self) {
         let chosen = self.chosen().map(|one| (one.row.kind, one.row.label()));
-        self.rows = choose(&self.all, self.scope, self.sort.0, self.sort.1, &self.filter);
+        self.rows = choose(&self.all, self.scope, self.order, &self.filter);
         let place = self.rows.iter().position(|one| chosen == Some((one.row.kind, one.row.label())));
-        let last = self.rows.len().saturating_sub(1);
-        let place = place.unwrap_or_else(|| self.table.selected().unwrap_or(0).min(last));
-        self.table.select(Some(place));
+        self.select(place.unwrap_or(self.selection.at));
+        self.widths = NaturalWidths::of(&self.rows);
     }
 
-    fn chosen(&self) -> Option<&ViewRow> {
-        self.rows.get(self.table.selected()?)
+    fn select(&mut self, at: usize) {
+        self.selection.at = at.min(self.rows.len().saturating_sub(1));
+    }
+
+    /// Returns the selected row.
+    pub fn chosen(&self) -> Option<&ViewRow> {
+        self.rows.get(self.selection.at)
     }
 
     pub fn say(&mut self, text: &str, is_bad: bool) {
@@ -158,30 +227,43 @@ impl App {
             KeyCode::Char('q') => return Effect::End,
             KeyCode::Char('?' | 'h') => self.mode = Mode::Help,
             KeyCode::Char('/') => self.mode = Mode::Filter,
+            KeyCode::Enter => self.has_pane = !self.has_pane,
+            KeyCode::Esc if self.has_pane => self.has_pane = false,
             KeyCode::Esc => self.filter.clear(),
-            KeyCode::Tab | KeyCode::BackTab | KeyCode::Char('v') => self.scope = self.scope.next(),
-            KeyCode::Char('s') => self.sort.0 = self.sort.0.next(),
-            KeyCode::Char('S') => self.sort.1 = !self.sort.1,
             KeyCode::Char(' ') => self.paused = !self.paused,
             KeyCode::Char('+') => self.interval = (self.interval * 2).min(Duration::from_secs(60)),
             KeyCode::Char('-') => self.interval = (self.interval / 2).max(Duration::from_millis(250)),
-            KeyCode::Up | KeyCode::Char('k') => self.table.select_previous(),
-            KeyCode::Down | KeyCode::Char('j') => self.table.select_next(),
-            KeyCode::PageUp => self.table.scroll_up_by(10),
-            KeyCode::PageDown => self.table.scroll_down_by(10),
-            KeyCode::Home => self.table.select_first(),
-            KeyCode::End => self.table.select(Some(self.rows.len().saturating_sub(1))),
             KeyCode::Char('d') => self.ask("drain", "Drain"),
             KeyCode::Char('m') => self.ask("maint", "Put into maintenance:"),
             KeyCode::Char('e') => self.ask("ready", "Make ready:"),
+            KeyCode::Char('p') => self.ask_to_measure(),
             KeyCode::Char('w') => match self.server() {
                 Some(label) => self.mode = Mode::Weight(label, String::new()),
                 None => self.say("choose a server first: Tab shows them", true),
             },
-            _ => {}
+            key => self.move_to(key),
         }
         self.arrange();
         Effect::None
+    }
+
+    /// Handles the keys that change what is shown.
+    fn move_to(&mut self, key: KeyCode) {
+        let at = self.selection.at;
+        match key {
+            KeyCode::Tab | KeyCode::Char('v') => self.scope = self.scope.next(),
+            KeyCode::BackTab => self.scope = self.scope.previous(),
+            KeyCode::Char('s' | '>') => self.order.key = self.order.key.step(1),
+            KeyCode::Char('<') => self.order.key = self.order.key.previous(),
+            KeyCode::Char('S') => self.order.reversed = !self.order.reversed,
+            KeyCode::Up | KeyCode::Char('k') => self.select(at.saturating_sub(1)),
+            KeyCode::Down | KeyCode::Char('j') => self.select(at + 1),
+            KeyCode::PageUp => self.select(at.saturating_sub(PAGE)),
+            KeyCode::PageDown => self.select(at + PAGE),
+            KeyCode::Home => self.select(0),
+            KeyCode::End => self.select(usize::MAX),
+            _ => {}
+        }
     }
 
     /// Returns the selected server.
@@ -196,6 +278,19 @@ impl App {
                 self.mode = Mode::Confirm(Order { words: format!("{words} {label}?"), command });
             }
             None => self.say("choose a server first: Tab shows them", true),
+        }
+    }
+
+    fn ask_to_measure(&mut self) {
+        match self.sample.as_ref().map(|sample| sample.latency) {
+            Some(LatencyAnswer::Off) => {
+                self.mode = Mode::Confirm(Order {
+                    words: "Measure the latency of all requests from now on?".to_owned(),
+                    command: "set profiling latency on".to_owned(),
+                });
+            }
+            Some(LatencyAnswer::Measured) => self.say("percentiles are measured", false),
+            _ => self.say("this process has no percentiles", true),
         }
     }
 
@@ -237,6 +332,7 @@ impl App {
     pub fn hear(&mut self, news: TaskResult) {
         match news {
             TaskResult::Sample(sample) => self.take(*sample),
+            TaskResult::Details(details) => self.details = Some(*details),
             TaskResult::Done(answer) => {
                 let answer = answer.trim();
                 if answer.is_empty() {
@@ -255,7 +351,8 @@ impl App {
 
 /// Returns the server's name in commands, for rows that commands can change.
 fn target(shown: &ViewRow) -> Option<String> {
-    (shown.row.kind == Kind::Server).then(|| shown.row.label())
+    let label = shown.row.label();
+    (shown.row.kind == Kind::Server && is_word(&label)).then_some(label)
 }
 
 #[cfg(test)]
@@ -298,7 +395,8 @@ mod tests {
 
     fn drawn(app: &mut App, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
-        terminal.draw(|frame| screen::draw(app, frame)).expect("drawn");
+        let palette = Palette::of(None, None);
+        terminal.draw(|frame| screen::draw(app, palette, frame)).expect("drawn");
         let buffer = terminal.backend().buffer().clone();
         let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
         (0..height).map(line).collect::<Vec<_>>().join("\n")

@@ -13,4 +13,5 @@ mod scripts;
 #[allow(dead_code, reason = "the tests of the program itself use the rest")]
 #[path = "../process/support.rs"]
 mod support;
+mod terminal;
 mod top;
