@@ -30,7 +30,8 @@ fn percentiles_are_measured_on_request() {
         let rows: Vec<&str> = answer.strip_prefix(TITLES).expect(&answer).trim_end().lines().collect();
         let found: Vec<String> = rows.iter().map(|row| row.split(',').take(4).collect::<Vec<_>>().join(",")).collect();
         assert_eq!(found, ["l,FRONTEND,0,3", "l,s1,2,3", "l,BACKEND,1,3"], "{answer}");
-        let times: Vec<f64> = rows[0].trim_end_matches(',').split(',').skip(4).map(|time| time.parse().unwrap()).collect();
+        let times: Vec<f64> =
+            rows[0].trim_end_matches(',').split(',').skip(4).map(|time| time.parse().unwrap()).collect();
         assert!(times.len() == 3 && times.is_sorted(), "{answer}");
         assert_eq!(ask("show latency none").await, "No such proxy.\n\n");
         assert_eq!(ask("set profiling latency often").await, "Expects either 'on' or 'off'.\n\n");

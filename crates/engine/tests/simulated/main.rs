@@ -71,6 +71,7 @@ mod maxconn;
 mod multiplexed_client;
 mod multiplexed_server;
 mod orders;
+mod page_cells;
 mod panics;
 mod parts;
 mod peers;

@@ -189,7 +189,7 @@ impl App {
         self.rows = choose(&self.all, self.scope, self.order, &self.filter);
         let place = self.rows.iter().position(|one| chosen == Some((one.row.kind, one.row.label())));
         self.select(place.unwrap_or(self.selection.at));
-        self.widths = NaturalWidths::of(&self.rows);
+        self.widths = NaturalWidths::of(&self.rows, self.order.key);
     }
 
     fn select(&mut self, at: usize) {
@@ -356,28 +356,37 @@ fn target(shown: &ViewRow) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::super::options::{TopTask, parse};
-    use super::super::sample::tests::ANSWER;
+    use super::super::palette::Palette;
+    use super::super::sample::tests::{ANSWER, LATENCY};
     use super::super::screen;
+    use super::super::view::SortKey;
     use super::*;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
+    use std::sync::Arc;
 
-    fn app() -> App {
+    /// The view after two answers, a second apart; `more` follows each of them.
+    pub fn app_after(more: &str) -> App {
         let Ok(TopTask::Run(options)) = parse(&["/x".into()]) else { panic!("a run") };
         let mut app = App::new(&options);
-        let first = Sample::parse(ANSWER).expect("an answer");
+        let first = Sample::parse(&format!("{ANSWER}{more}")).expect("an answer");
         let mut second = first.clone();
         second.at = first.at + Duration::from_secs(1);
-        second.rows[0].requests += 1234;
-        second.rows[0].errors += 3;
+        let front = Arc::make_mut(&mut second.rows[0]);
+        front.requests += 1234;
+        front.errors += 3;
         app.take(first);
         app.take(second);
         app
     }
 
-    fn press(app: &mut App, keys: &str) -> Effect {
+    fn app() -> App {
+        app_after("")
+    }
+
+    pub fn press(app: &mut App, keys: &str) -> Effect {
         let mut last = Effect::None;
         for letter in keys.chars() {
             let code = match letter {
@@ -386,6 +395,7 @@ mod tests {
                 '\u{1b}' => KeyCode::Esc,
                 '\u{8}' => KeyCode::Backspace,
                 '↓' => KeyCode::Down,
+                '↑' => KeyCode::Up,
                 other => KeyCode::Char(other),
             };
             last = app.key(code.into());
@@ -393,7 +403,7 @@ mod tests {
         last
     }
 
-    fn drawn(app: &mut App, width: u16, height: u16) -> String {
+    pub fn drawn(app: &mut App, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
         let palette = Palette::of(None, None);
         terminal.draw(|frame| screen::draw(app, palette, frame)).expect("drawn");
@@ -403,35 +413,11 @@ mod tests {
     }
 
     #[test]
-    fn the_head_and_both_views_are_drawn() {
-        let mut app = app();
-        let text = drawn(&mut app, 130, 20);
-        for part in [
-            " HAProxy  2.6.12 on edge-1   pid 7   up 1h01m",
-            "connections 12/2000   requests/s 1.2k   errors/s 3",
-            "17% busy",
-            "NAMEv",
-            "www",
-            "2 proxies",
-        ] {
-            assert!(text.contains(part), "{part}:\n{text}");
-        }
-        assert!(!text.contains("app/s1"), "{text}");
-        press(&mut app, "\t");
-        let text = drawn(&mut app, 130, 20);
-        assert!(text.contains("app/s1") && text.contains("DOWN 1/2") && text.contains("2 servers"), "{text}");
-        // Narrow terminals omit columns from the right.
-        let text = drawn(&mut app, 50, 10);
-        assert!(text.contains("STATUS") && !text.contains("OUT/S"), "{text}");
-        drawn(&mut app, 3, 2);
-    }
-
-    #[test]
     fn a_server_is_changed_after_a_question() {
         let mut app = app();
-        assert_eq!(press(&mut app, "d"), Effect::None);
+        assert_eq!(press(&mut app, "↓d"), Effect::None);
         assert!(app.message.as_ref().is_some_and(|(text, bad)| *bad && text.contains("choose a server")));
-        press(&mut app, "\t↓d");
+        press(&mut app, "\t↑d");
         assert!(drawn(&mut app, 100, 20).contains("Drain app/s2?"));
         assert_eq!(press(&mut app, "n"), Effect::None);
         assert_eq!(app.mode, Mode::Normal);
@@ -446,14 +432,27 @@ mod tests {
     }
 
     #[test]
+    fn names_cannot_add_commands() {
+        let text = ANSWER.replace("app,s2", "app,s2;quit");
+        let mut app = app();
+        app.take(Sample::parse(&text).expect("an answer"));
+        press(&mut app, "\td");
+        assert_eq!((app.rows[0].row.name.as_str(), app.mode.clone()), ("s2;quit", Mode::Normal));
+        app.take(Sample::parse(&ANSWER.replace("\napp,", "\na b,")).expect("an answer"));
+        press(&mut app, "\n");
+        assert_eq!((app.has_pane, app.detailed_proxy()), (true, None));
+    }
+
+    #[test]
     fn rows_are_filtered_and_the_chosen_one_stays() {
         let mut app = app();
         press(&mut app, "\t↓");
-        assert_eq!(app.chosen().map(|one| one.row.label()).as_deref(), Some("app/s2"));
-        press(&mut app, "ss");
-        assert_eq!(app.sort.0, SortKey::Sessions);
-        assert_eq!(app.rows[0].row.label(), "app/s2");
-        assert_eq!(app.table.selected(), Some(0));
+        assert_eq!(app.chosen().map(|one| one.row.label()).as_deref(), Some("app/s1"));
+        press(&mut app, "sss");
+        assert_eq!(app.order.key, SortKey::Sessions);
+        assert_eq!((app.rows[0].row.label().as_str(), app.selection.at), ("app/s2", 1));
+        press(&mut app, "<S");
+        assert_eq!((app.order.key, app.order.reversed), (SortKey::Since, true));
         press(&mut app, "/s1");
         assert_eq!((app.rows.len(), app.filter.as_str()), (1, "s1"));
         assert!(drawn(&mut app, 100, 20).contains("filter: s1_"));
@@ -462,5 +461,57 @@ mod tests {
         press(&mut app, "\u{1b}?");
         assert!(drawn(&mut app, 100, 20).contains("make it ready"));
         assert_eq!(press(&mut app, "xq"), Effect::End);
+    }
+
+    #[test]
+    fn the_pane_follows_the_selection() {
+        let mut app = app();
+        assert!(app.topics().is_none() && app.detailed_proxy().is_none());
+        press(&mut app, "\t\n");
+        assert_eq!(app.detailed_proxy(), Some("app"));
+        assert!(drawn(&mut app, 80, 24).contains(" server app/s2 "));
+        press(&mut app, "↓");
+        assert!(drawn(&mut app, 80, 24).contains(" server app/s1 "));
+        press(&mut app, "/s2\n");
+        assert!(drawn(&mut app, 80, 24).contains(" server app/s2 "));
+        // Escape closes the pane first, then it removes the filter.
+        press(&mut app, "\u{1b}");
+        assert_eq!((app.has_pane, app.filter.as_str()), (false, "s2"));
+        press(&mut app, "\u{1b}");
+        assert_eq!(app.filter, "");
+    }
+
+    #[test]
+    fn percentiles_are_measured_after_a_question() {
+        let mut app = app();
+        assert!(!app.asks_latency());
+        press(&mut app, "p");
+        assert_eq!(app.message, Some(("this process has no percentiles".to_owned(), true)));
+        let mut app = app_after("Latency is not measured: x\n\n");
+        assert!(app.asks_latency());
+        assert_eq!(press(&mut app, "py"), Effect::Do("set profiling latency on".to_owned()));
+        let mut app = app_after(LATENCY);
+        assert!(app.asks_latency());
+        press(&mut app, "p");
+        assert_eq!(app.message, Some(("percentiles are measured".to_owned(), false)));
+    }
+
+    #[test]
+    fn the_selected_row_is_on_the_screen() {
+        let mut selection = Selection::default();
+        for (at, height, rows, first) in [
+            (0, 5, 20, 0),
+            (4, 5, 20, 0),
+            (5, 5, 20, 1),
+            (19, 5, 20, 15),
+            (14, 5, 20, 14),
+            (18, 50, 20, 0),
+            (3, 5, 2, 0),
+            (0, 0, 0, 0),
+        ] {
+            selection.at = at;
+            selection.scroll(height, rows);
+            assert_eq!(selection.first, first, "{at} {height} {rows}");
+        }
     }
 }

@@ -83,7 +83,7 @@ pub struct ColumnWidth {
 /// Width between two columns.
 pub const GAP: usize = 2;
 /// Minimum width that the reason of a row is worth.
-const LEAST_REASON: usize = 24;
+const LEAST_REASON: usize = 32;
 /// Minimum width of names: shorter ones are shown whole if their column takes more than a third of the line.
 const LEAST_NAME: usize = 20;
 
@@ -97,8 +97,9 @@ pub fn width_of(text: &str) -> usize {
 pub struct NaturalWidths(Vec<usize>);
 
 impl NaturalWidths {
-    /// Measures the cells. Columns without any content are omitted, and kinds if all rows are of one.
-    pub fn of(rows: &[ViewRow]) -> Self {
+    /// Measures the cells, and the title of the sorted column with its mark. Columns without any content are omitted, and
+    /// kinds if all rows are of one.
+    pub fn of(rows: &[ViewRow], sorted: SortKey) -> Self {
         let is_uniform = rows.windows(2).all(|pair| pair[0].row.kind == pair[1].row.kind);
         let has_backend = rows.iter().any(|one| one.row.kind == Kind::Backend);
         let measure = |column: &Column| {
@@ -109,8 +110,7 @@ impl NaturalWidths {
                 "REASON" => cells == 0,
                 _ => false,
             };
-            // The title of a sorted column has a mark.
-            let title = width_of(column.title) + usize::from(column.sort.is_some());
+            let title = width_of(column.title) + usize::from(column.sort == Some(sorted));
             if is_empty { 0 } else { cells.max(title) }
         };
         Self(COLUMNS.iter().map(measure).collect())
@@ -213,15 +213,18 @@ mod tests {
         let mut places: Vec<u8> = COLUMNS.iter().map(|column| column.place).collect();
         places.sort_unstable();
         assert!(places.iter().enumerate().all(|(at, place)| at == usize::from(*place)), "{places:?}");
-        assert_eq!((rows(Kind::Backend)[0].condition.servers, rows(Kind::Frontend)[0].condition.servers), (Some((1, 2)), None));
+        assert_eq!(
+            (rows(Kind::Backend)[0].condition.servers, rows(Kind::Frontend)[0].condition.servers),
+            (Some((1, 2)), None)
+        );
     }
 
     #[test]
     fn the_most_important_columns_are_shown_and_fill_no_more_than_the_line() {
-        let widths = NaturalWidths::of(&rows(Kind::Server));
+        let widths = NaturalWidths::of(&rows(Kind::Server), SortKey::Status);
         let titles = |line| widths.fit(line).iter().map(|one| one.column.title).collect::<Vec<_>>().join(" ");
         assert_eq!(titles(1), "NAME STATUS");
-        assert_eq!(titles(30), "NAME STATUS SINCE");
+        assert_eq!(titles(30), "NAME STATUS SINCE REQ/S");
         assert_eq!(titles(60), "NAME STATUS SINCE REQ/S REASON");
         assert_eq!(
             titles(200),
@@ -234,7 +237,10 @@ mod tests {
         }
         // The names take what they need.
         assert_eq!(widths.fit(200)[0].width, "app/s2".len());
-        assert_eq!(NaturalWidths::of(&rows(Kind::Frontend)).fit(200).last().map(|one| one.column.title), Some("P99"));
+        assert_eq!(
+            NaturalWidths::of(&rows(Kind::Frontend), SortKey::Name).fit(200).last().map(|one| one.column.title),
+            Some("P99")
+        );
     }
 
     #[test]

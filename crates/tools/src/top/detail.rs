@@ -150,7 +150,11 @@ fn address(fields: &Fields<'_>) -> Vec<String> {
         (!text.is_empty()).then(|| format!("{name}{text}"))
     };
     let columns = [("addr", ""), ("cookie", "cookie "), ("algo", "balance "), ("mode", "mode "), ("sid", "id ")];
-    columns.into_iter().filter(|(column, _)| *column != "sid" || fields.number("sid") != Some(0)).filter_map(named).collect()
+    columns
+        .into_iter()
+        .filter(|(column, _)| *column != "sid" || fields.number("sid") != Some(0))
+        .filter_map(named)
+        .collect()
 }
 
 fn sessions(shown: &ViewRow, fields: &Fields<'_>) -> Vec<String> {
@@ -309,10 +313,7 @@ mod tests {
             ("times", "response 95ms (max 300ms)"),
             ("latency", "p50 – | p95 – | p99 –"),
             ("errors", "4 failed connections | 1 invalid answers"),
-            (
-                "last error",
-                "[24/Nov/2026:18:54:37.911] backend app (#3): invalid response from 127.0.0.1:59638",
-            ),
+            ("last error", "[24/Nov/2026:18:54:37.911] backend app (#3): invalid response from 127.0.0.1:59638"),
         ] {
             assert_eq!(values(&topics, title), text, "{title}");
         }

@@ -15,6 +15,8 @@ mod palette;
 mod plain;
 mod sample;
 mod screen;
+#[cfg(test)]
+mod screens;
 mod socket;
 mod terminal;
 mod view;
@@ -51,7 +53,8 @@ pub fn main(words: &[OsString]) -> Outcome {
 
 /// Prints one table.
 fn once(options: &Options) -> Outcome {
-    let sample = match socket::ask(&options.socket, sample::QUESTION_WITH_LATENCY).map_err(|why| options.failure(&why)) {
+    let sample = match socket::ask(&options.socket, sample::QUESTION_WITH_LATENCY).map_err(|why| options.failure(&why))
+    {
         Ok(text) => Sample::parse(&text),
         Err(outcome) => return outcome,
     };

@@ -60,7 +60,9 @@ mod tests {
     #[test]
     fn colours_are_legible_on_every_background() {
         let palette = Palette::of(None, Some("xterm".as_ref()));
-        for style in SEVERITIES.map(|severity| palette.severity(severity)).into_iter().chain([palette.badge(), palette.alarm()]) {
+        for style in
+            SEVERITIES.map(|severity| palette.severity(severity)).into_iter().chain([palette.badge(), palette.alarm()])
+        {
             match (style.fg, style.bg) {
                 (None, None) | (Some(Color::Red | Color::Magenta), None) => {}
                 (foreground, background) => assert!(foreground.is_some() && background.is_some(), "{style:?}"),
@@ -75,7 +77,10 @@ mod tests {
         {
             let palette = Palette::of(no_color.map(OsStr::new), Some(terminal.as_ref()));
             let styles = SEVERITIES.map(|severity| palette.severity(severity));
-            let has = styles.iter().chain([&palette.badge(), &palette.alarm()]).any(|one| one.fg.is_some() || one.bg.is_some());
+            let has = styles
+                .iter()
+                .chain([&palette.badge(), &palette.alarm()])
+                .any(|one| one.fg.is_some() || one.bg.is_some());
             assert_eq!(has, expected, "{no_color:?} {terminal}");
             assert_ne!(styles[0], styles[3]);
         }

@@ -297,7 +297,8 @@ fn fields(line: &str) -> Vec<String> {
 
 /// Whether a name can be a word of a command: it cannot end the command or begin another one.
 pub fn is_word(name: &str) -> bool {
-    !name.is_empty() && !name.contains(|letter: char| letter.is_whitespace() || letter.is_control() || ";\\<".contains(letter))
+    !name.is_empty()
+        && !name.contains(|letter: char| letter.is_whitespace() || letter.is_control() || ";\\<".contains(letter))
 }
 
 /// Replaces control characters, so that the text cannot control a terminal.
@@ -333,12 +334,17 @@ pub mod tests {
         assert_eq!((front.rate, front.weight, front.session_limit), (40.0, None, Some(2000)));
         let second = &sample.rows[2];
         assert_eq!((second.label().as_str(), second.errors, second.queue, second.time), ("app/s2", 5, 2, Some(95)));
-        assert_eq!((second.status.as_str(), second.check.line().as_str(), second.weight),
-            ("DOWN 1/2", "L4CON: Connection refused", Some(10)));
+        assert_eq!(
+            (second.status.as_str(), second.check.line().as_str(), second.weight),
+            ("DOWN 1/2", "L4CON: Connection refused", Some(10))
+        );
         assert_eq!((sample.rows[3].usable, sample.rows[3].since), ([1, 0], Some(3700)));
         assert_eq!(sample.rows[1].check.info, "a, \"b\"");
         let fields = sample.fields(second);
-        assert_eq!((fields.text("addr").as_str(), fields.number("check_fall"), fields.number("none")), ("10.0.0.2:80", Some(3), None));
+        assert_eq!(
+            (fields.text("addr").as_str(), fields.number("check_fall"), fields.number("none")),
+            ("10.0.0.2:80", Some(3), None)
+        );
     }
 
     #[test]
@@ -346,8 +352,7 @@ pub mod tests {
         let text = format!("{ANSWER}{LATENCY}");
         let sample = Sample::parse(&text).expect("an answer");
         let found: Vec<_> = sample.rows.iter().map(|row| row.percentiles).collect();
-        let wanted =
-            [Some([1.125, 7.5, 40.25]), Some([0.9, 6.1, 50.0]), None, Some([1.1, 7.0, 39.0])];
+        let wanted = [Some([1.125, 7.5, 40.25]), Some([0.9, 6.1, 50.0]), None, Some([1.1, 7.0, 39.0])];
         assert_eq!((found.as_slice(), sample.latency), (&wanted[..], LatencyAnswer::Measured));
         for (other, answer) in [
             ("", LatencyAnswer::Unknown),

@@ -98,11 +98,12 @@ fn draw_head(app: &App, palette: Palette, frame: &mut Frame<'_>, area: Rect) {
     for label in problem_labels(app.problems(), palette) {
         first.extend([Span::raw(" "), label]);
     }
-    first.push(Span::raw(format!(" {}{node}   pid {}   up ", info("Version"), number("Pid"))));
-    first.push(bold(duration(number("Uptime_sec"))));
     if number("Stopping") > 0 {
-        first.push(Span::styled("   stopping", palette.alarm()));
+        first.push(Span::styled("  stopping", palette.alarm()));
     }
+    first.push(Span::raw("  up "));
+    first.push(bold(duration(number("Uptime_sec"))));
+    first.push(Span::raw(format!("   pid {}   {}{node}", number("Pid"), info("Version"))));
     let errors = if app.errors() > 0.0 { palette.alarm() } else { Style::new().bold() };
     let second = Line::from(vec![
         Span::raw(" conn "),

@@ -15,7 +15,9 @@ use std::time::Duration;
 /// Task of the querying thread.
 enum Job {
     /// Query the statistics.
-    Look { latency: bool },
+    Look {
+        latency: bool,
+    },
     /// Query the details of a proxy.
     Details(String),
     Do(String),

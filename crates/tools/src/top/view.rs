@@ -1,6 +1,6 @@
 //! Selection and order of rows; rates are differences of two samples. Must never draw.
 
-use super::condition::{Condition, Severity, conditions};
+use super::condition::{Condition, conditions};
 use super::sample::{Kind, Row, Sample};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -166,13 +166,6 @@ pub struct ViewRow {
     pub condition: Condition,
 }
 
-impl ViewRow {
-    /// Whether the row needs attention.
-    pub fn is_bad(&self) -> bool {
-        self.condition.severity <= Severity::Degraded
-    }
-}
-
 /// Returns the rows of a sample with their rates since the previous one; without one, with the process's own request
 /// rate.
 pub fn with_rates(sample: &Sample, before: Option<&Sample>) -> Vec<ViewRow> {
@@ -200,9 +193,8 @@ pub fn with_rates(sample: &Sample, before: Option<&Sample>) -> Vec<ViewRow> {
 pub fn choose(rows: &[ViewRow], scope: Scope, order: SortOrder, filter: &str) -> Vec<ViewRow> {
     let wanted = filter.to_lowercase();
     let text = |one: &ViewRow| format!("{} {} {}", one.row.label(), one.row.status, one.condition.reason);
-    let fits = |one: &&ViewRow| {
-        scope.has(one.row.kind) && (wanted.is_empty() || text(one).to_lowercase().contains(&wanted))
-    };
+    let fits =
+        |one: &&ViewRow| scope.has(one.row.kind) && (wanted.is_empty() || text(one).to_lowercase().contains(&wanted));
     let mut chosen: Vec<ViewRow> = rows.iter().filter(fits).cloned().collect();
     if order.key == SortKey::Name {
         if order.reversed {
@@ -219,12 +211,12 @@ pub fn choose(rows: &[ViewRow], scope: Scope, order: SortOrder, filter: &str) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::tests::ANSWER;
+    use super::super::sample::tests::{ANSWER, LATENCY};
     use super::*;
     use std::time::Duration;
 
     fn rows() -> Vec<ViewRow> {
-        let sample = Sample::parse(ANSWER).expect("an answer");
+        let sample = Sample::parse(&format!("{ANSWER}{LATENCY}")).expect("an answer");
         with_rates(&sample, None)
     }
 

@@ -149,7 +149,8 @@ fn the_view_of_weir_shows_an_outage() {
     let (status, _) = exchange_on(&mut connect_unix(&folder.path("front")), &get("/ok"));
     assert_eq!(status, 200);
     screen.press("/www\r\r");
-    screen.until("percentiles", |text| text.contains("p99 ") && !text.contains("p99 –") && !text.contains("no request"));
+    screen
+        .until("percentiles", |text| text.contains("p99 ") && !text.contains("p99 –") && !text.contains("no request"));
     screen.press("q");
     assert!(screen.finish().success());
 }

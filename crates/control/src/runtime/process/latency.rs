@@ -17,7 +17,7 @@ pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
 fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
         let program = &call.generation.program;
-        let wanted = call.word(2);
+        let wanted = call.word(2).to_owned();
         if !wanted.is_empty() && !program.proxies.iter().any(|proxy| *proxy.name == *wanted) {
             call.refuse("No such proxy.");
             return Ok(());
