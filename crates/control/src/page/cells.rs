@@ -349,7 +349,7 @@ impl RowWriter<'_> {
         let text = Escaped(&status.text).to_string();
         let since = Duration(self.count("lastchg"));
         let content = match &*status.text {
-            "no check" => text,
+            "no check" => format!("<i>{text}</i>"),
             _ => format!("{since} {text}{}", status.arrow()),
         };
         let agent = self.result("agent");

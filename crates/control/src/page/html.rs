@@ -130,8 +130,8 @@ fn links(shown: &PageInputs<'_>, out: &mut String) {
     out.push_str("</nav>\n");
 }
 
-/// Writes the form that filters by names of proxies. A browser replaces the query of the address by the fields: what the
-/// page's address has after a question mark becomes fields before the filter.
+/// Writes the form that filters by names of proxies. A browser replaces the query of the address by the fields: what
+/// the page's address has after a question mark becomes fields before the filter.
 fn scope_form(query: &Query, uri: &[u8], out: &mut String) {
     let others = Query { scope: String::new(), ..query.clone() }.rest();
     let address = format!("{}{others}", String::from_utf8_lossy(uri));

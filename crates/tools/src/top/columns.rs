@@ -49,28 +49,28 @@ const fn column(
 /// The columns in their order on the screen.
 pub static COLUMNS: [Column; 18] = [
     column("NAME", Some(SortKey::Name), Shape::Text, [0, 0], |one| one.row.label()),
-    column("KIND", None, Shape::Text, [11, 1], |one| one.row.kind.name().to_owned()),
+    column("KIND", None, Shape::Text, [4, 1], |one| one.row.kind.short().to_owned()),
     column("STATUS", Some(SortKey::Status), Shape::Text, [1, 2], |one| one.row.status.clone()),
     column("SINCE", Some(SortKey::Since), Shape::Number, [2, 15], |one| or_none(one.row.since.map(duration))),
     column("UP", None, Shape::Number, [3, 16], |one| {
         or_none(one.condition.servers.map(|(up, count)| format!("{up}/{count}")))
     }),
     column("WEIGHT", None, Shape::Number, [15, 3], |one| or_none(one.row.weight.map(|weight| weight.to_string()))),
-    column("SESSIONS", Some(SortKey::Sessions), Shape::Number, [9, 4], |one| one.row.sessions.to_string()),
-    column("QUEUE", Some(SortKey::Queue), Shape::Number, [8, 5], |one| {
+    column("SESSIONS", Some(SortKey::Sessions), Shape::Number, [10, 4], |one| one.row.sessions.to_string()),
+    column("QUEUE", Some(SortKey::Queue), Shape::Number, [9, 5], |one| {
         let has_queue = matches!(one.row.kind, Kind::Backend | Kind::Server);
         or_none(has_queue.then(|| one.row.queue.to_string()))
     }),
-    column("REQ/S", Some(SortKey::Requests), Shape::Number, [5, 6], |one| short(one.rates.requests)),
-    column("ERR/S", Some(SortKey::Errors), Shape::Number, [6, 7], |one| short(one.rates.errors)),
+    column("REQ/S", Some(SortKey::Requests), Shape::Number, [6, 6], |one| short(one.rates.requests)),
+    column("ERR/S", Some(SortKey::Errors), Shape::Number, [7, 7], |one| short(one.rates.errors)),
     column("ERRORS", None, Shape::Number, [16, 8], |one| one.row.errors.to_string()),
     column("IN/S", Some(SortKey::In), Shape::Number, [14, 9], |one| short(one.rates.received)),
     column("OUT/S", Some(SortKey::Out), Shape::Number, [13, 10], |one| short(one.rates.sent)),
     column("TIME", Some(SortKey::Time), Shape::Number, [17, 11], |one| or_none(one.row.time.map(millis))),
     column("P50", Some(SortKey::P50), Shape::Number, [12, 12], |one| percentile(one, 0)),
-    column("P95", Some(SortKey::P95), Shape::Number, [10, 13], |one| percentile(one, 1)),
-    column("P99", Some(SortKey::P99), Shape::Number, [7, 14], |one| percentile(one, 2)),
-    column("REASON", None, Shape::Rest, [4, 17], |one| one.condition.reason.clone()),
+    column("P95", Some(SortKey::P95), Shape::Number, [11, 13], |one| percentile(one, 1)),
+    column("P99", Some(SortKey::P99), Shape::Number, [8, 14], |one| percentile(one, 2)),
+    column("REASON", None, Shape::Rest, [5, 17], |one| one.condition.reason.clone()),
 ];
 
 /// A column that is shown, and its width.
@@ -83,7 +83,7 @@ pub struct ColumnWidth {
 /// Width between two columns.
 pub const GAP: usize = 2;
 /// Minimum width that the reason of a row is worth.
-const LEAST_REASON: usize = 32;
+const LEAST_REASON: usize = 26;
 /// Minimum width of names: shorter ones are shown whole if their column takes more than a third of the line.
 const LEAST_NAME: usize = 20;
 
@@ -97,8 +97,8 @@ pub fn width_of(text: &str) -> usize {
 pub struct NaturalWidths(Vec<usize>);
 
 impl NaturalWidths {
-    /// Measures the cells, and the title of the sorted column with its mark. Columns without any content are omitted, and
-    /// kinds if all rows are of one.
+    /// Measures the cells, and the title of the sorted column with its mark. Columns without any content are omitted,
+    /// and kinds if all rows are of one.
     pub fn of(rows: &[ViewRow], sorted: SortKey) -> Self {
         let is_uniform = rows.windows(2).all(|pair| pair[0].row.kind == pair[1].row.kind);
         let has_backend = rows.iter().any(|one| one.row.kind == Kind::Backend);
@@ -206,7 +206,7 @@ mod tests {
     fn every_column_has_a_cell() {
         let row = &rows(Kind::Server)[1];
         let cells: Vec<String> = COLUMNS.iter().map(|column| (column.cell)(row)).collect();
-        assert_eq!(cells[..6], ["app/s2", "server", "DOWN 1/2", "3m26s", "–", "10"]);
+        assert_eq!(cells[..6], ["app/s2", "SRV", "DOWN 1/2", "3m26s", "–", "10"]);
         assert_eq!(cells[13..], ["95ms", "–", "–", "–", "L4CON: Connection refused"]);
         let (_, keys): (Vec<_>, Vec<_>) = SortKey::ALL.into_iter().unzip();
         assert!(keys.iter().all(|key| COLUMNS.iter().any(|column| column.sort == Some(*key))));

@@ -78,6 +78,15 @@ fn counts(fields: &Fields<'_>, columns: &[(&str, &str)]) -> Vec<String> {
     columns.iter().filter_map(shown).collect()
 }
 
+/// The same without those that are 0; "none" if all are.
+fn faults(fields: &Fields<'_>, columns: &[(&str, &str)]) -> Vec<String> {
+    let shown = |(column, name): &(&str, &str)| {
+        fields.number(column).filter(|number| *number > 0).map(|number| format!("{number} {name}"))
+    };
+    let values: Vec<String> = columns.iter().filter_map(shown).collect();
+    if values.is_empty() { vec!["none".to_owned()] } else { values }
+}
+
 /// Returns the topics of a row.
 pub fn topics(sample: &Sample, shown: &ViewRow, more: Option<&ProxyDetails>) -> Vec<Topic> {
     let fields = sample.fields(&shown.row);
@@ -104,7 +113,10 @@ fn state(shown: &ViewRow, fields: &Fields<'_>, more: Option<&ProxyDetails>) -> V
     let row = &shown.row;
     let since = row.since.map(|since| format!(" for {}", duration(since))).unwrap_or_default();
     let mut values = vec![format!("{}{since}", row.status)];
-    values.extend(Some(shown.condition.reason.clone()).filter(|reason| !reason.is_empty()));
+    // The check of a server explains itself.
+    let is_explained = row.kind == Kind::Server && !fields.text("check_status").is_empty();
+    let reason = Some(&shown.condition.reason).filter(|reason| !reason.is_empty() && !is_explained);
+    values.extend(reason.cloned());
     if row.kind == Kind::Server {
         values.extend(more.iter().flat_map(|more| more.admin_state(&row.name)).map(str::to_owned));
         values.extend((fields.number("bck") == Some(1)).then(|| "backup".to_owned()));
@@ -117,8 +129,8 @@ fn state(shown: &ViewRow, fields: &Fields<'_>, more: Option<&ProxyDetails>) -> V
     values.extend(fields.number("throttle").map(|throttle| format!("slowstart {throttle} %")));
     let tracked = fields.text("tracked");
     values.extend(Some(tracked).filter(|tracked| !tracked.is_empty()).map(|tracked| format!("tracks {tracked}")));
-    values.extend(fields.number("chkdown").map(|downs| format!("{downs} times down")));
-    values.extend(fields.number("downtime").map(|seconds| format!("{} in total", duration(seconds))));
+    values.extend(fields.number("chkdown").map(|downs| format!("times down: {downs}")));
+    values.extend(fields.number("downtime").map(|seconds| format!("down for {} in total", duration(seconds))));
     values
 }
 
@@ -202,7 +214,7 @@ fn answers(fields: &Fields<'_>) -> Vec<String> {
         ("hrsp_5xx", "5xx"),
         ("hrsp_other", "other"),
     ];
-    let mut values = counts(fields, &columns);
+    let mut values = if fields.number("hrsp_2xx").is_some() { faults(fields, &columns) } else { Vec::new() };
     let bytes = |column: &str| short(fields.number(column).unwrap_or(0) as f64);
     values.push(format!("in {}B", bytes("bin")));
     values.push(format!("out {}B", bytes("bout")));
@@ -242,7 +254,7 @@ fn errors(fields: &Fields<'_>) -> Vec<String> {
         ("srv_abrt", "aborted by servers"),
         ("eint", "internal"),
     ];
-    counts(fields, &columns)
+    faults(fields, &columns)
 }
 
 /// A line of the pane: the title of a topic, and its values.
@@ -298,8 +310,7 @@ mod tests {
         for (title, text) in [
             (
                 "state",
-                "DOWN 1/2 for 3m26s | L4CON: Connection refused | maintenance by the configuration | weight 10/10 | \
-                 3 times down | 1h01m in total",
+                "DOWN 1/2 for 3m26s | maintenance by the configuration | weight 10/10 | times down: 3 | down for 1h01m in total",
             ),
             (
                 "check",

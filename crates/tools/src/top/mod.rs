@@ -3,7 +3,8 @@
 //!
 //! [`options`] parses the command line, [`socket`] sends the query, [`sample`] parses the output, [`condition`] finds
 //! what is wrong, [`view`] selects and sorts rows, [`columns`] selects columns, [`detail`] describes one row,
-//! [`screen`] draws in the styles of [`palette`], [`app`] handles the keys, and [`terminal`] has the thread that queries.
+//! [`screen`] draws in the styles of [`palette`], [`app`] handles the keys, and [`terminal`] has the thread that
+//! queries.
 
 mod app;
 mod columns;

@@ -3,7 +3,7 @@
 use super::columns::{COLUMNS, Column, GAP, NO_VALUE, Shape, width_of};
 use super::options::Options;
 use super::sample::Sample;
-use super::view::{Scope, SortOrder, choose, with_rates};
+use super::view::{Scope, SortOrder, ViewRow, choose, with_rates};
 
 /// Returns the table, titles first. Columns are as wide as their content.
 pub fn table(sample: &Sample, options: &Options) -> String {
@@ -14,8 +14,12 @@ pub fn table(sample: &Sample, options: &Options) -> String {
     columns.sort_by_key(|column| column.place);
     let titles = columns.iter().map(|column| column.title.to_owned()).collect();
     // Programs split the table into words of ASCII.
-    let plain = |cell: String| if cell == NO_VALUE { "-".to_owned() } else { cell };
-    let cells = rows.iter().map(|one| columns.iter().map(|column| plain((column.cell)(one))).collect());
+    let plain = |column: &Column, one: &ViewRow| match (column.title, (column.cell)(one)) {
+        ("KIND", _) => one.row.kind.name().to_owned(),
+        (_, cell) if cell == NO_VALUE => "-".to_owned(),
+        (_, cell) => cell,
+    };
+    let cells = rows.iter().map(|one| columns.iter().map(|column| plain(column, one)).collect());
     let lines: Vec<Vec<String>> = std::iter::once(titles).chain(cells).collect();
     let width = |at: usize| lines.iter().map(|line| width_of(&line[at])).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns.len()).map(width).collect();

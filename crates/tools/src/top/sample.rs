@@ -31,6 +31,16 @@ impl Kind {
         }
     }
 
+    /// Returns the short name for display, HAProxy's abbreviation.
+    pub const fn short(self) -> &'static str {
+        match self {
+            Self::Frontend => "FE",
+            Self::Backend => "BE",
+            Self::Server => "SRV",
+            Self::Listener => "SOCK",
+        }
+    }
+
     /// Parses the column `type`.
     fn find(text: &str) -> Option<Self> {
         match text {

@@ -185,7 +185,8 @@ fn draw_foot(app: &App, palette: Palette, frame: &mut Frame<'_>, area: Rect) {
         _ => {
             let filter = if app.filter.is_empty() { String::new() } else { format!(" with '{}'", app.filter) };
             let paused = if app.paused { "   PAUSED" } else { "" };
-            let (count, scope, key) = (app.rows.len(), app.scope.rows(), app.order.key.name());
+            let (count, key) = (app.rows.len(), app.order.key.name());
+            let scope = app.scope.rows(count);
             Line::from(format!(
                 " {count} {scope}{filter} by {key}{paused}   Enter details  Tab view  s sort  / filter  ? keys  q end"
             ))

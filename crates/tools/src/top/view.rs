@@ -27,11 +27,15 @@ impl Scope {
         }
     }
 
-    /// Returns the name of the rows.
-    pub const fn rows(self) -> &'static str {
+    /// Returns the name of this number of rows.
+    pub const fn rows(self, count: usize) -> &'static str {
+        let is_one = count == 1;
         match self {
+            Self::All if is_one => "row",
             Self::All => "rows",
+            Self::Proxies if is_one => "proxy",
             Self::Proxies => "proxies",
+            Self::Servers if is_one => "server",
             Self::Servers => "servers",
         }
     }

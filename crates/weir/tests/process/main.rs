@@ -70,6 +70,7 @@ mod services;
 mod shared_counts;
 mod sockpair;
 mod spoe;
+mod statistics_cells;
 mod statistics_page;
 mod support;
 mod tls_endings;

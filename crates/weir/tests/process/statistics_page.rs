@@ -1,5 +1,5 @@
-//! The statistics page in a browser: servers are changed by its form, proxies are filtered by its field, tooltips appear,
-//! and no request goes to another host.
+//! The statistics page in a browser: servers are changed by its form, proxies are filtered by its field, tooltips
+//! appear, and no request goes to another host.
 
 use crate::browser::Browser;
 use crate::dashboard::send;
@@ -98,7 +98,11 @@ fn the_page_is_used_as_haproxy_s() {
     assert_eq!(browser.value("document.querySelector('input[name=scope]').value"), "ow");
     assert!(browser.complaints().is_empty(), "{:#?}", browser.complaints());
     let own = format!("http://127.0.0.1:{}/haproxy?stats", stage.page);
-    assert!(browser.requests().iter().all(|url| url.starts_with(&own) || url.starts_with("data:")), "{:?}", browser.requests());
+    assert!(
+        browser.requests().iter().all(|url| url.starts_with(&own) || url.starts_with("data:")),
+        "{:?}",
+        browser.requests()
+    );
 }
 
 #[test]

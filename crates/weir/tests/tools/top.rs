@@ -1,6 +1,6 @@
 //! `weir top` with a stats socket of Weir, and of HAProxy if installed: one table, and the view in a pseudo-terminal.
 
-use crate::support::{Folder, Running, WEIR, connect_unix, exchange_on, get};
+use crate::support::{Folder, Running, WEIR, connect_unix, exchange_on, free_port, get, wait_until};
 use crate::terminal::Screen;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -39,18 +39,17 @@ frontend www
 backend app
     option httpchk GET /ok
     server works unix@[front] check inter 100ms
-    server fails unix@[none] check inter 100ms fall 1
+    server fails 127.0.0.1:[closed] check inter 100ms fall 1
     server unchecked unix@[front]
 backend lost
-    server one unix@[none] check inter 100ms fall 1
+    server one 127.0.0.1:[closed] check inter 100ms fall 1
 ";
 
 /// Starts a process and waits until its socket answers.
 fn start(program: &str, configuration: &str, folder: &Folder) -> Running {
     let place = |name: &str| folder.path(name).display().to_string();
-    let text = ["stats", "front", "none"].iter().fold(configuration.to_owned(), |text, name| {
-        text.replace(&format!("[{}]", if *name == "stats" { "socket" } else { name }), &place(name))
-    });
+    let text = configuration.replace("[socket]", &place("stats")).replace("[front]", &place("front"));
+    let text = text.replace("[closed]", &free_port().to_string());
     let file = folder.write("top.cfg", &text);
     let running = Running::start(Command::new(program).args(["-db", "-f", &file]));
     let answer = ask(folder, "show info");
@@ -95,6 +94,9 @@ fn judge(program: &str) {
     assert_eq!(row, ["app/s2", "server", "MAINT", "20"], "{text}");
 }
 
+/// The key that erases a letter.
+const ERASE: &str = "\u{7f}";
+
 /// The view of an outage, of either program: the states with their reasons, the details of a server, a change.
 fn view(program: &str, folder: &Folder) -> Screen {
     let mut command = Command::new(WEIR);
@@ -118,20 +120,21 @@ fn view(program: &str, folder: &Folder) -> Screen {
     assert!(text.contains("DOWN for "), "{program}:\n{text}");
     // A filter finds reasons and states.
     screen.press("\r/no check\r");
-    screen.until("the filter", |text| text.contains(" 1 servers with 'no check' by status "));
+    screen.until("the filter", |text| text.contains(" 1 server with 'no check' by status "));
+    screen.press(&format!("/{}works\r", ERASE.repeat("no check".len())));
+    screen.until("another filter", |text| text.contains(" 1 server with 'works' by status "));
     screen.press("d");
-    screen.until("the question", |text| text.contains("Drain app/unchecked?"));
+    screen.until("the question", |text| text.contains("Drain app/works?"));
     screen.press("y");
-    screen.press("/\u{1b}/unchecked\r");
-    screen.until("the drained server", |text| text.contains("DRAIN"));
-    assert!(ask(folder, "show stat").contains("app,unchecked,"));
+    screen.until("the drained server", |text| text.contains("DRAIN") && text.contains("no new sessions"));
+    assert!(ask(folder, "show servers state app").contains(" works "));
     screen
 }
 
 /// Waits until the checks have found what is down.
 fn outage(program: &str, folder: &Folder) -> Running {
     let running = start(program, OUTAGE, folder);
-    crate::support::wait_until("both servers are down", || ask(folder, "show stat").matches(",DOWN,").count() == 3);
+    wait_until("both servers are down", || ask(folder, "show stat").matches(",DOWN,").count() == 3);
     running
 }
 
@@ -141,16 +144,29 @@ fn the_view_of_weir_shows_an_outage() {
     let _running = outage(WEIR, &folder);
     let mut screen = view(WEIR, &folder);
     // Percentiles are measured after that was confirmed.
-    screen.press("/\u{1b}v");
+    screen.press(&format!("/{}\rv", ERASE.repeat("works".len())));
     screen.until("all rows", |text| text.contains(" rows by status "));
     assert!(ask(&folder, "show latency").starts_with("Latency is not measured"));
     screen.press("py");
-    crate::support::wait_until("it measures", || ask(&folder, "show latency").starts_with("# pxname,"));
+    wait_until("it measures", || ask(&folder, "show latency").starts_with("# pxname,"));
     let (status, _) = exchange_on(&mut connect_unix(&folder.path("front")), &get("/ok"));
     assert_eq!(status, 200);
     screen.press("/www\r\r");
     screen
         .until("percentiles", |text| text.contains("p99 ") && !text.contains("p99 –") && !text.contains("no request"));
+    let table = ask(&folder, "show latency www");
+    let row: Vec<&str> = table.lines().nth(1).unwrap().split(',').collect();
+    assert_eq!((row.len(), row[..3].join(",").as_str()), (8, "www,FRONTEND,0"), "{table}");
+    let times: Vec<f64> = row[4..7].iter().map(|time| time.parse().unwrap()).collect();
+    assert!(row[3].parse::<u64>().unwrap() > 0 && times.is_sorted(), "{table}");
+    for (command, answer) in [
+        ("show latency none", "No such proxy."),
+        ("set profiling latency often", "Expects either 'on' or 'off'."),
+        ("set profiling latency off", ""),
+        ("show latency", "Latency is not measured: 'set profiling latency on' starts it."),
+    ] {
+        assert_eq!(ask(&folder, command).trim_end(), answer, "{command}");
+    }
     screen.press("q");
     assert!(screen.finish().success());
 }
@@ -180,7 +196,7 @@ fn no_color_is_respected_and_a_wide_terminal_is_used() {
     command.arg("top").arg(folder.path("stats")).env("NO_COLOR", "1").env("TERM", "xterm-256color");
     let mut screen = Screen::start(&mut command, 200, 50);
     let text = screen.until("the view", |text| text.contains("Connection refused") || text.contains("lost"));
-    let titles = "NAME  KIND      STATUSv  SINCE   UP  WEIGHT  SESSIONS";
+    let titles = "NAME  KIND  STATUSv  SINCE   UP  WEIGHT  SESSIONS";
     assert!(text.contains(titles) && text.contains(" P50 ") && text.contains("  REASON"), "{text}");
     assert_eq!(screen.colours_of("DOWN  "), (vt100::Color::Default, vt100::Color::Default));
     screen.press("q");
