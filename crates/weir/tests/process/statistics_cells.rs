@@ -15,9 +15,10 @@ frontend www
     default_backend app
 backend app
     option httpchk GET /check
-    default-server inter 200ms rise 1 fall 1
+    timeout check 20s
+    default-server inter 2s
     server up 127.0.0.1:[site] check weight 30 maxconn 50
-    server lost 127.0.0.1:[closed] check
+    server lost 127.0.0.1:[closed] check inter 200ms fall 1
     server maint 127.0.0.1:[site] check disabled
     server unchecked 127.0.0.1:[site] maxqueue 7
     server follows 127.0.0.1:[site] track app/up

@@ -13,6 +13,7 @@ const SECTIONS: &str = "defaults
     timeout client 20s
     timeout server 20s
     timeout connect 20s
+    timeout check 20s
 listen page
     bind 127.0.0.1:[page]
     stats uri /haproxy?stats
@@ -21,11 +22,11 @@ listen page
     http-request return status 200 if { path /ok }
 backend app
     option httpchk GET /ok
-    default-server inter 100ms fall 1 rise 1
+    default-server inter 2s
     server one 127.0.0.1:[page] check weight 30
     server two 127.0.0.1:[page] check
     server bold 127.0.0.1:[page]
-    server lost 127.0.0.1:[closed] check
+    server lost 127.0.0.1:[closed] check inter 100ms fall 1
     server spare 127.0.0.1:[page] check backup
 backend down
     option httpchk GET /none

@@ -3,6 +3,7 @@
 use crate::support::{Folder, PATIENCE, ProcessResult, Running, WEIR, free_port, line, pid, run};
 use crate::terminal::terminal;
 use rustix::process::{Signal, kill_process};
+use std::fs::File;
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
