@@ -9,9 +9,9 @@ _weir() {
         values='-c -t -d -n -r -s -R --constant --reference -T -w --streams -H -X --data --weight -O --cipher-list --cipher-suites --tls-ver --curves --sni'
         ;;
     origin)
-        words='-L --tls --fcgi --spop --cert --key -c -b -D -n -p --datagrams --threads -h --help'
+        words='-L --tls --fcgi --spop --cert --key -c -b -D -n -p --datagrams --text --threads -h --help'
         files='--cert --key -p'
-        values='-L --tls --fcgi --spop -c -b -n --threads'
+        values='-L --tls --fcgi --spop -c -b -n --text --threads'
         ;;
     bench)
         words='--list --show --check --quick --only --no-direct --rounds --duration --set --syscalls --flame --out --report --sizing --into -h --help'
@@ -23,11 +23,16 @@ _weir() {
         files=''
         values='--view --sort --filter --interval'
         ;;
+    lint)
+        words='-f -j --rules -h --help'
+        files='-f'
+        values=''
+        ;;
     *)
         words='-f -C -D -d -db -p -L -4 -W -Ws -S -x -sf -st -c -dC -dK -dL -q -V -dW -dD -n -N -m -dr -dR -dS -dV -dM -dI -dF -dZ -dT -dG -de -dp -dk -dv -dc -dt -dA'
         files='-f -C -p -x'
         values='-L -S -sf -st -n -N -m -dt'
-        [ "$COMP_CWORD" -eq 1 ] && words="load origin bench top completions manual $words"
+        [ "$COMP_CWORD" -eq 1 ] && words="load origin bench top lint completions manual $words"
         ;;
     esac
     COMPREPLY=()

@@ -202,6 +202,11 @@ impl Diagnostic {
     }
 }
 
+/// Writes a source line, with a caret run under a part of it.
+pub fn write_excerpt(line: &[u8], span: Span, out: &mut String) {
+    excerpt::write(line, span, out);
+}
+
 /// Maximum length of one message, in characters.
 const MAX_MESSAGE: usize = 2000;
 

@@ -20,5 +20,6 @@ pub mod vocabulary;
 
 pub(crate) use expression::to_variable;
 pub use expression::{
-    Argument, Arguments, Check, Checking, Conversion, Expression, ExpressionError, Kind, Names, Part, Signature,
+    Argument, Arguments, Call, Check, Checking, Conversion, Expression, ExpressionError, Kind, Names, Part, Signature,
+    calls,
 };

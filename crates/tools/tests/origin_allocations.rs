@@ -72,6 +72,7 @@ fn a_warm_origin_allocates_nothing_for_an_answer() {
         datagrams: Vec::new(),
         workers: 1,
         most: 100,
+        line: None,
         starter: None,
         at_end: rt::stop,
     };

@@ -40,6 +40,7 @@ impl Server {
             datagrams: Vec::new(),
             workers: 1,
             most: 100,
+            line: None,
             starter: None,
             at_end: || {},
         };

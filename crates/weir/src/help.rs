@@ -23,6 +23,7 @@ USAGE
                                             each has a --help
     weir reload [-S ADDRESS]                asks a master for a reload and prints what it answers
     weir diff OLD NEW                       tells what a reload from one configuration to another would change
+    weir lint [-j] -f FILE                  reports what the files contain that cannot work; see weir lint --help
     weir completions bash|zsh|fish          prints a completion script for that shell
     weir manual                             prints this page in the format of man(1)
     weir top [SOCKET]                       shows what a running process does, Weir or HAProxy; see weir top --help

@@ -15,6 +15,7 @@ mod identity;
 mod in_place;
 mod kept_counts;
 mod libraries;
+mod lint;
 mod listeners;
 mod load;
 mod machine;
@@ -72,6 +73,7 @@ fn main() -> ExitCode {
     match words.split_first() {
         Some((first, rest)) if first == "reload" => return reload::run(rest),
         Some((first, rest)) if first == "diff" => return diff::run(rest),
+        Some((first, rest)) if first == "lint" => return lint::run(rest),
         _ => {}
     }
     rt::signal::discard_inherited();

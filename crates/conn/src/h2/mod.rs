@@ -27,6 +27,7 @@ mod packed;
 #[cfg(test)]
 mod priorities;
 mod queue;
+mod rare_list;
 mod reader;
 mod request;
 mod schedule;

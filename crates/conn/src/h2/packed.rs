@@ -1,10 +1,9 @@
 //! The state of a connection without streams on its way to another worker. Must never contain a stream.
 
-use std::collections::VecDeque;
-
 use super::counts::{Conduct, Counts};
 use super::output::Output;
 use super::queue::Queue;
+use super::rare_list::RareList;
 use super::state::{Closing, Life, PeerSettings, State};
 use super::{Role, Terms};
 
@@ -20,7 +19,7 @@ pub(super) struct PackedState {
     life: Life,
     counts: Counts,
     conduct: Conduct,
-    reset: VecDeque<u32>,
+    reset: RareList<u32>,
     output: Output,
     queue: Queue,
     window: i64,

@@ -6,6 +6,8 @@ use std::collections::VecDeque;
 
 use wire::http::priority::Priority;
 
+use super::rare_list::RareList;
+
 /// The most priorities kept for streams that have not begun; if there are more, the oldest are dropped.
 const MOST_ANNOUNCED: usize = 16;
 
@@ -20,7 +22,7 @@ pub(super) struct Queue {
     ranked: bool,
     /// The number of streams taken by urgency since the last one taken by its waiting time.
     picks: u8,
-    announced: VecDeque<(u32, Priority)>,
+    announced: RareList<(u32, Priority)>,
 }
 
 impl Queue {
@@ -53,11 +55,8 @@ impl Queue {
 
     /// Stores the priority of a stream that has not begun.
     pub(super) fn announce(&mut self, stream: u32, priority: Priority) {
-        self.announced.retain(|(known, _)| *known != stream);
-        if self.announced.len() == MOST_ANNOUNCED {
-            self.announced.pop_front();
-        }
-        self.announced.push_back((stream, priority));
+        self.take_announced(stream);
+        self.announced.push((stream, priority), MOST_ANNOUNCED);
     }
 
     /// Whether priorities of streams that have not begun are kept.
@@ -69,8 +68,7 @@ impl Queue {
     /// Takes the priority announced for a stream that begins, which takes precedence over its field (RFC 9218, section
     /// 7).
     pub(super) fn take_announced(&mut self, stream: u32) -> Option<Priority> {
-        let at = self.announced.iter().position(|(known, _)| *known == stream)?;
-        self.announced.remove(at).map(|(_, priority)| priority)
+        self.announced.take(|(known, _)| *known == stream).map(|(_, priority)| priority)
     }
 
     /// Takes the next stream: of the most urgent ones the one that has waited longest. If it is not incremental, the
@@ -106,7 +104,7 @@ impl Queue {
     /// Bytes of memory that it holds.
     #[cfg(any(test, feature = "machine"))]
     pub(super) fn held(&self) -> usize {
-        4 * self.streams.capacity() + size_of::<(u32, Priority)>() * self.announced.capacity()
+        4 * self.streams.capacity() + self.announced.held()
     }
 }
 
@@ -168,7 +166,7 @@ mod tests {
         let mut queue = Queue::default();
         (1..100).for_each(|stream| queue.announce(stream, of(1, false)));
         queue.announce(99, of(2, true));
-        assert_eq!(queue.announced.len(), MOST_ANNOUNCED);
+        assert_eq!(queue.announced.iter().count(), MOST_ANNOUNCED);
         assert_eq!((queue.take_announced(1), queue.take_announced(99)), (None, Some(of(2, true))));
         assert_eq!(queue.take_announced(99), None);
     }

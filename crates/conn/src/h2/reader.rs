@@ -35,13 +35,14 @@ pub(super) struct Reader {
     /// Whether the frame was not judged yet: it is judged once, however often its bytes are waited for.
     unjudged: bool,
     /// Padding at the end of the frame, after its length was read.
-    padding: Option<usize>,
-    block: Option<Block>,
+    padding: Option<u8>,
+    /// A block of several pieces; nearly all are contained in one frame and are never stored.
+    block: Option<Box<Block>>,
     /// Whether the peer has sent its SETTINGS.
     begun: bool,
     /// No stream above it is accepted.
     pub(super) limit: Limit,
-    largest_block: usize,
+    largest_block: u32,
 }
 
 impl Reader {
@@ -55,7 +56,7 @@ impl Reader {
             block: None,
             begun: false,
             limit: Limit { last: u32::MAX, is_final: false },
-            largest_block: 2 * max_head,
+            largest_block: u32::try_from(2 * max_head).unwrap_or(u32::MAX),
         }
     }
 
@@ -155,7 +156,7 @@ impl Reader {
         if !of_either && of_connection != (frame.stream == 0) || is_servers {
             return protocol;
         }
-        let continues = self.block.as_ref().map(Block::stream);
+        let continues = self.block.as_deref().map(Block::stream);
         if continues.is_some_and(|stream| frame.kind != Kind::Continuation || frame.stream != stream)
             || continues.is_none() && frame.kind == Kind::Continuation
         {
@@ -221,20 +222,21 @@ impl Reader {
         }
         let mut left = left;
         if self.padding.is_none() {
-            let mut padding = 0;
+            let mut length = 0;
             if frame.has(flag::PADDED) {
                 if left == 0 {
                     return Err(Fault::Connection(ErrorCode::FrameSizeError));
                 }
-                let Some(length) = input.data().first().copied() else { return Ok(Event::More) };
-                padding = usize::from(length);
-                if padding >= left {
+                let Some(first) = input.data().first().copied() else { return Ok(Event::More) };
+                length = first;
+                if usize::from(length) >= left {
                     return Err(Fault::Connection(ErrorCode::ProtocolError));
                 }
                 input.consume(1);
                 left -= 1;
             }
-            self.padding = Some(padding);
+            self.padding = Some(length);
+            let padding = usize::from(length);
             // Bytes that are not payload are credited to the window at once.
             let overhead = padding + usize::from(frame.has(flag::PADDED));
             if overhead > 0 {
@@ -244,7 +246,7 @@ impl Reader {
                 state.note_payload(left - padding, frame.has(flag::END_STREAM));
             }
         }
-        let padding = self.padding.unwrap_or(0);
+        let padding = usize::from(self.padding.unwrap_or(0));
         let count = left.min(input.len());
         let payload = count.min(left.saturating_sub(padding));
         if count == 0 && left > 0 {
@@ -331,7 +333,7 @@ impl Reader {
         }
         let Some(block) = &mut self.block else { return Err(Fault::Connection(ErrorCode::InternalError)) };
         let count = left.min(input.len());
-        if block.bytes.len() + count > self.largest_block + MAX_FRAME_SIZE {
+        if block.bytes.len() + count > self.largest_block as usize + MAX_FRAME_SIZE {
             return Err(Fault::Connection(ErrorCode::EnhanceYourCalm));
         }
         block.bytes.extend_from_slice(&input.data()[..count]);
@@ -345,7 +347,7 @@ impl Reader {
             block.unwrap(frame)?;
         }
         if !frame.has(flag::END_HEADERS) {
-            return if block.bytes.len() > self.largest_block {
+            return if block.bytes.len() > self.largest_block as usize {
                 Err(Fault::Connection(ErrorCode::EnhanceYourCalm))
             } else {
                 Ok(Event::Progress)
@@ -365,7 +367,7 @@ impl Reader {
 
     fn begin_piece(&mut self, frame: FrameHeader) -> Result<(), Fault> {
         if frame.kind == Kind::Headers && self.block.is_none() {
-            self.block = Some(Block::of(frame, stream_memory::bytes()));
+            self.block = Some(Box::new(Block::of(frame, stream_memory::bytes())));
         }
         if let Some(block) = &mut self.block {
             block.pieces += 1;

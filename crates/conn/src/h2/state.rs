@@ -1,7 +1,6 @@
 //! State shared by a connection and the tasks of its streams. Owns the windows of both directions and the bytes that
 //! wait to be written; must never read or write the connection.
 
-use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::{Context, Waker};
 
@@ -13,6 +12,7 @@ use super::counts::{Conduct, Counts, EARNED, FAILED_STREAM};
 use super::kill::Kill;
 use super::output::Output;
 use super::queue::Queue;
+use super::rare_list::RareList;
 use super::stream_half::Half;
 use super::stream_memory;
 use super::stream_table::{Halves, UNOPENED};
@@ -103,7 +103,8 @@ pub(super) struct State {
     /// Counters since the connection's task last took them.
     pub(super) counts: Counts,
     pub(super) conduct: Conduct,
-    pub(super) reset: VecDeque<u32>,
+    /// The latest streams that were reset.
+    pub(super) reset: RareList<u32>,
     pub(super) output: Output,
     pub(super) queue: Queue,
     /// The connection's send window: bytes of payload that the peer accepts on all streams.
@@ -134,7 +135,7 @@ impl State {
             life: Life::default(),
             counts: Counts::default(),
             conduct: Conduct::new(),
-            reset: VecDeque::new(),
+            reset: RareList::default(),
             output: Output::default(),
             queue: Queue::default(),
             window: i64::from(INITIAL_WINDOW),
@@ -387,16 +388,13 @@ impl State {
     /// Resets a stream.
     pub(super) fn reset(&mut self, stream: u32, code: ErrorCode) {
         self.push(Kind::RstStream, 0, stream, &code.bytes());
-        if self.reset.len() == RESET {
-            self.reset.pop_front();
-        }
-        self.reset.push_back(stream);
+        self.reset.push(stream, RESET);
     }
 
     /// Whether received frames of the stream are ignored: it was reset recently, while they were on their way. Frames
     /// of a server for a request that has ended are always ignored.
     pub(super) fn was_reset(&self, stream: u32) -> bool {
-        self.role == Role::Client || self.reset.contains(&stream)
+        self.role == Role::Client || self.reset.iter().any(|reset| *reset == stream)
     }
 
     /// Ends all streams, because the connection has ended.
@@ -477,6 +475,7 @@ impl State {
         if self.halves.is_empty() {
             self.output.rest();
             self.queue.rest();
+            self.halves.rest();
         }
     }
 
@@ -567,6 +566,6 @@ impl State {
     pub(super) fn held(&self) -> usize {
         let halves: usize = self.halves.iter().map(|(_, cell)| cell.half().held()).sum();
         let lists = 16 * self.halves.capacity() + self.queue.held();
-        halves + lists + 4 * self.reset.capacity() + self.output.capacity()
+        halves + lists + self.reset.held() + self.output.capacity()
     }
 }

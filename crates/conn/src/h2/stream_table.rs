@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::cell::StreamCell;
+use super::stream_memory;
 
 /// Keys of requests that have no stream identifier yet begin here.
 pub(super) const UNOPENED: u32 = 1 << 31;
@@ -12,8 +13,11 @@ pub(super) const UNOPENED: u32 = 1 << 31;
 /// Streams being served, followed by requests that have no identifier yet.
 #[derive(Default)]
 pub(super) struct Halves {
-    list: VecDeque<(u32, Rc<StreamCell>)>,
+    list: List,
 }
+
+/// Streams with their identifiers, the smallest first.
+pub(super) type List = VecDeque<(u32, Rc<StreamCell>)>;
 
 impl Halves {
     pub(super) fn len(&self) -> usize {
@@ -62,8 +66,18 @@ impl Halves {
 
     /// Adds a stream whose identifier is the largest.
     pub(super) fn push(&mut self, number: u32, cell: Rc<StreamCell>) {
+        if self.list.capacity() == 0 {
+            self.list = stream_memory::list();
+        }
         debug_assert!(self.list.back().is_none_or(|(last, _)| *last < number), "numbers grow");
         self.list.push_back((number, cell));
+    }
+
+    /// Releases the memory if there are no streams.
+    pub(super) fn rest(&mut self) {
+        if self.list.is_empty() {
+            stream_memory::keep_list(std::mem::take(&mut self.list));
+        }
     }
 
     pub(super) fn remove(&mut self, number: u32) -> Option<Rc<StreamCell>> {

@@ -8,9 +8,10 @@ use crate::service::log::{LineSettings, Verdict};
 use crate::session::Session;
 use crate::stream::client::Client;
 use crate::stream::context::RequestContext;
-use crate::stream::evaluate::EvalContext;
-use crate::stream::record::{is_normal, with_record};
-use crate::stream::{otel, stages};
+use crate::stream::record::log_values::{is_normal, with_record};
+use crate::stream::record::otel;
+use crate::stream::request::evaluate::EvalContext;
+use crate::stream::stages;
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::SharedStreamState;
 

@@ -7,7 +7,10 @@ use expression::record::Origin;
 use policy::program::{Features, Proxy};
 
 use crate::session::Session;
-use crate::stream::{conclude, filter, instrumentation, metrics, observe, otel, sticking, tracing, tracking};
+use crate::stream::conclude;
+use crate::stream::exchange::filter;
+use crate::stream::record::{instrumentation, metrics, otel, tracing, tracking};
+use crate::stream::server::{observe, sticking};
 use crate::stream_state::StreamState;
 use crate::worker::SharedStreamState;
 

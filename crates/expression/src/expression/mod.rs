@@ -23,7 +23,8 @@ use std::net::IpAddr;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
-use syntax::{Call, SyntaxError};
+use syntax::SyntaxError;
+pub use syntax::{Call, calls};
 
 /// Resolves the names in arguments.
 pub trait Names {

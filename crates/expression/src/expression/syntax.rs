@@ -45,6 +45,24 @@ pub fn call(text: &str, at: usize) -> Result<(Call, usize), SyntaxError> {
     Ok((Call { name, arguments: Some(arguments), tails, at }, end))
 }
 
+/// Splits the expression at the start of a text into its calls: the fetch, followed by the converters. `None`: it is
+/// malformed.
+pub fn calls(text: &str) -> Option<Vec<Call>> {
+    let mut list = Vec::new();
+    let mut at = 0;
+    loop {
+        let (found, end) = call(text, at).ok()?;
+        // Empty items between commas are skipped.
+        if !found.name.is_empty() || found.arguments.is_some() {
+            list.push(found);
+        }
+        if !text[end..].starts_with(',') {
+            return (!list.is_empty()).then_some(list);
+        }
+        at = end + 1;
+    }
+}
+
 /// Parses arguments after an opening parenthesis, including the closing one. `begins` receives the offsets of further
 /// arguments.
 fn arguments(text: &str, start: usize, begins: &mut Vec<usize>) -> Result<(Vec<String>, usize), (String, usize)> {
@@ -119,6 +137,9 @@ mod tests {
             let expected = arguments.map(|list| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
             assert_eq!((found.name.as_str(), found.arguments, at), (*name, expected, *end), "{text}");
         }
+        let names = |text| calls(text).map(|list| list.into_iter().map(|call| call.name).collect::<Vec<_>>());
+        assert_eq!(names("a(b),c,,d(e)]"), Some(vec!["a".to_owned(), "c".to_owned(), "d".to_owned()]));
+        assert_eq!((names(""), names("a(b")), (None, None));
         assert!(call("a(b", 0).is_err() && call("a('b)", 0).is_err());
     }
 }

@@ -35,12 +35,14 @@ pub struct Settings {
     pub most: Option<u64>,
     /// Receive datagrams at the same addresses, and discard them.
     pub datagrams: bool,
+    /// Line of text that bodies consist of, without its end.
+    pub text: Option<String>,
 }
 
 /// Task selected by the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    Serve(Settings),
+    Serve(Box<Settings>),
     /// Print the help text.
     Help,
 }
@@ -69,12 +71,17 @@ Usage: weir origin -L [ADDRESS:]PORT[:TLSPORT] [-L ...] [options]
   -p FILE            write the process ID there
   --datagrams        receive and discard UDP datagrams at the same addresses, as a log
                      target for the measured program
+  --text TEXT        answer requests without parameters with this line; other bodies
+                     repeat it
   --threads NUMBER   workers (one for each processor that the process may use)
   -h, --help         print this page
 
 SIGTERM and SIGINT end it at once, SIGUSR1 after the answers in progress.
 GET /? prints the parameters of requests: curl 'http://127.0.0.1:PORT/?'
 ";
+
+/// Maximum length of `--text`, in bytes.
+const LONGEST_TEXT: usize = 1000;
 
 /// haterm's options that are recognized and not supported, with the reason.
 const UNSERVED: &[(&str, &str)] = &[
@@ -122,6 +129,7 @@ pub fn parse(words: &[OsString]) -> Result<Command, Outcome> {
             "-b" => settings.kind = bits(value()?)?,
             "-n" => settings.most = Some(number(name, value()?, 1, u64::MAX)?),
             "-p" => settings.pid_file = Some(value()?.into()),
+            "--text" => settings.text = Some(line(value()?)?),
             "--threads" => settings.threads = Some(number(name, value()?, 1, 1024)? as u16),
             _ => return Err(unknown(name)),
         }
@@ -135,7 +143,7 @@ pub fn parse(words: &[OsString]) -> Result<Command, Outcome> {
     if settings.key.is_some() && settings.certificate.is_none() {
         return Err(misused("--key needs --cert".to_owned()));
     }
-    Ok(Command::Serve(settings))
+    Ok(Command::Serve(Box::new(settings)))
 }
 
 fn misused(why: String) -> Outcome {
@@ -156,6 +164,14 @@ fn number(name: &str, text: &str, least: u64, most: u64) -> Result<u64, Outcome>
         u64::MAX => misused(format!("{name} '{text}' is no number from {least} on")),
         _ => misused(format!("{name} '{text}' is no number from {least} to {most}")),
     })
+}
+
+/// Checks a line of text for bodies.
+fn line(text: &str) -> Result<String, Outcome> {
+    if text.is_empty() || text.len() > LONGEST_TEXT {
+        return Err(misused(format!("--text needs 1 to {LONGEST_TEXT} bytes, this is {}", text.len())));
+    }
+    Ok(text.to_owned())
 }
 
 fn curve(text: &str) -> Result<Kind, Outcome> {
@@ -253,10 +269,11 @@ mod tests {
             threads: Some(3),
             most: Some(100),
             datagrams: true,
+            text: Some("one".into()),
         };
         let line = "-L 80 -D --datagrams -p /run/o --threads=3 -L [::1]:81 -n 100 -L 127.0.0.1:82:443 --tls 444 --cert /c \
-                    --key /k -b 2048 --fcgi 9000 --spop=127.0.0.1:9001";
-        assert_eq!(read(line), Ok(Command::Serve(expected)));
+                    --key /k -b 2048 --fcgi 9000 --spop=127.0.0.1:9001 --text one";
+        assert_eq!(read(line), Ok(Command::Serve(Box::new(expected))));
         assert_eq!(read("-L 80 --help nonsense"), Ok(Command::Help));
     }
 
@@ -280,6 +297,8 @@ mod tests {
             ("-L 80 -n 0", "-n '0' is no number from 1 on"),
             ("-L 80 --threads 0", "--threads '0' is no number from 1 to 1024"),
             ("-L 80 --threads=many", "--threads 'many' is no number from 1 to 1024"),
+            ("-L 80 --text", "--text needs a value"),
+            ("-L 80 --text=", "--text needs 1 to 1000 bytes, this is 0"),
             ("-L 80 -x", "unknown option '-x'"),
             ("-L 80 81", "unexpected word '81'"),
         ] {

@@ -41,7 +41,7 @@ pub async fn serve(worker: Rc<Worker>, mut stream: Transport) {
     }
     let agreed = stream.handshake_info().is_some_and(|facts| facts.alpn.as_deref() == Some(b"h2"));
     let (input, output) = (Buffer::empty(), Buffer::empty());
-    let reader = Reader::default();
+    let reader = Reader::new(worker.shared.size);
     let mut connection = Connection { worker, stream, input, output, timer: Timer::new(), reader, agreed, first: true };
     if connection.run().await {
         let Connection { worker, stream, mut input, timer, .. } = connection;

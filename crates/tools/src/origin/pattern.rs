@@ -18,6 +18,8 @@ pub const LARGEST_CHUNK: u64 = 64 * 1024;
 #[derive(Debug)]
 pub struct Patterns {
     lines: Box<[u8]>,
+    /// Length of one of the lines, in bytes.
+    line: usize,
     bytes: Box<[u8]>,
     random: OnceLock<Box<[u8]>>,
 }
@@ -45,17 +47,24 @@ impl Content {
 }
 
 impl Patterns {
-    /// Creates the blocks; the random one is created on first use.
+    /// Creates the blocks with haterm's line; the random one is created on first use.
     pub fn new() -> Arc<Self> {
+        Self::of_lines(LINE)
+    }
+
+    /// Creates the blocks with another line of text, at most half of [`ABOUT`].
+    pub fn of_lines(line: &[u8]) -> Arc<Self> {
         let repeat = |piece: &[u8]| piece.repeat(ABOUT / piece.len()).into_boxed_slice();
-        Arc::new(Self { lines: repeat(LINE), bytes: repeat(CHUNK), random: OnceLock::new() })
+        Arc::new(Self { lines: repeat(line), line: line.len(), bytes: repeat(CHUNK), random: OnceLock::new() })
     }
 
     /// Returns bytes of a body from `position` on: at least half a block. Random ones start anywhere, so that a body
     /// does not repeat one block.
     pub fn from(&self, content: Content, position: u64) -> &[u8] {
         match content {
-            Content::Lines => &self.lines[(position % LINE.len() as u64) as usize..],
+            // Most bodies are sent at once.
+            Content::Lines if position == 0 => &self.lines,
+            Content::Lines => &self.lines[(position % self.line as u64) as usize..],
             Content::ByteChunks => &self.bytes[(position % CHUNK.len() as u64) as usize..],
             Content::Random => {
                 let block = self.random.get_or_init(noise);

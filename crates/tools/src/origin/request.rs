@@ -43,16 +43,23 @@ pub enum Progress {
 pub struct Reader {
     /// An incomplete head. Most are complete at once, and use the worker's.
     begun: Option<Box<(Scan, Head)>>,
+    /// Length of a body without parameters, in bytes.
+    size: u64,
 }
 
 impl Reader {
+    /// Creates a parser; `size` is the length of a body without parameters, in bytes.
+    pub fn new(size: u64) -> Self {
+        Self { begun: None, size }
+    }
+
     /// Parses the request at the start of `input`. After `Partial` the same bytes must be passed again, followed by
     /// more. `random` is used for parameters that require it.
     pub fn read(&mut self, input: &[u8], shared: &RefCell<Head>, random: impl FnMut() -> u64) -> Progress {
         if self.begun.is_some() {
             return self.go_on(input, random);
         }
-        let parsed = parse(input, &mut Scan::default(), &mut shared.borrow_mut(), random);
+        let parsed = parse(input, &mut Scan::default(), &mut shared.borrow_mut(), self.size, random);
         if parsed == Progress::Partial && !input.is_empty() {
             self.begun = Some(Box::default());
             return self.go_on(input, random_is_not_needed);
@@ -63,7 +70,7 @@ impl Reader {
     fn go_on(&mut self, input: &[u8], random: impl FnMut() -> u64) -> Progress {
         let Some(begun) = &mut self.begun else { return Progress::Partial };
         let (scan, head) = &mut **begun;
-        let parsed = parse(input, scan, head, random);
+        let parsed = parse(input, scan, head, self.size, random);
         if parsed != Progress::Partial {
             self.begun = None;
         }
@@ -76,10 +83,10 @@ fn random_is_not_needed() -> u64 {
     0
 }
 
-fn parse(input: &[u8], scan: &mut Scan, head: &mut Head, random: impl FnMut() -> u64) -> Progress {
+fn parse(input: &[u8], scan: &mut Scan, head: &mut Head, size: u64, random: impl FnMut() -> u64) -> Progress {
     match parse_request(input, &HeadLimits::default(), scan, head) {
         Ok(Parse::Partial) => Progress::Partial,
-        Ok(Parse::Complete { consumed }) => Progress::Complete(Request::of(head, random), consumed),
+        Ok(Parse::Complete { consumed }) => Progress::Complete(Request::of(head, size, random), consumed),
         Err(error) => Progress::Refused(status_of(&error)),
     }
 }
@@ -93,10 +100,13 @@ fn status_of(error: &RequestError) -> u16 {
 }
 
 impl Request {
-    /// Builds the request from a parsed head.
-    pub fn of(head: &Head, random: impl FnMut() -> u64) -> Self {
+    /// Builds the request from a parsed head; `size` is the length of a body without parameters, in bytes.
+    pub fn of(head: &Head, size: u64, random: impl FnMut() -> u64) -> Self {
         let target = head.target();
         let mut parameters = Parameters::read(target, random);
+        if size > 0 && !target.contains(&b'?') {
+            parameters.size = size;
+        }
         let modern = head.version() == Version::Http11;
         let bodiless = head.known_method() == Method::Head;
         if bodiless {

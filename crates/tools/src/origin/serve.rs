@@ -68,7 +68,8 @@ pub fn run(settings: &Settings) -> Outcome {
     }
     let workers = usize::from(settings.threads.unwrap_or_else(processors));
     let most = connections(settings, workers);
-    match start(Service { sockets, datagrams, workers, most, starter, at_end: rt::stop }) {
+    let line = settings.text.as_ref().map(|text| format!("{text}\n"));
+    match start(Service { sockets, datagrams, workers, most, line, starter, at_end: rt::stop }) {
         Ok(()) => Outcome::Done,
         Err(error) => Outcome::Failed(format!("cannot start the workers: {error}")),
     }
@@ -162,6 +163,8 @@ pub struct Service {
     pub workers: usize,
     /// Maximum number of concurrent connections.
     pub most: usize,
+    /// Line of text that bodies consist of; `None`: haterm's, and a body without parameters is empty.
+    pub line: Option<String>,
     /// The command that waits for the start of the service.
     pub starter: Option<StarterWaits>,
     /// Called at its end, on the first worker: [`rt::stop`], if nothing else runs on the workers.
@@ -171,8 +174,8 @@ pub struct Service {
 impl Service {
     /// Returns the first task of each worker.
     pub fn into_main(self) -> rt::Main {
-        let Self { sockets, datagrams, workers, most, starter, at_end } = self;
-        let shared = Shared::new(most);
+        let Self { sockets, datagrams, workers, most, line, starter, at_end } = self;
+        let shared = Shared::new(most, line.as_deref());
         let (sockets, starter) = (Mutex::new((workers, sockets)), Mutex::new(starter));
         let datagrams = Mutex::new(datagrams);
         Arc::new(move |number| {

@@ -261,7 +261,7 @@ impl Session {
         } else if !is_request {
             ErrorCode::ProtocolError
         } else {
-            let request = Request::of(head, rt::random);
+            let request = Request::of(head, self.worker.shared.size, rt::random);
             // Only an interim response has a status below 200.
             if request.help || request.parameters.status >= 200 {
                 return Ok(Some(request));

@@ -19,6 +19,8 @@ use super::pattern::Patterns;
 pub struct Shared {
     /// Content of bodies.
     pub patterns: Arc<Patterns>,
+    /// Length of a body without parameters, in bytes.
+    pub size: u64,
     /// Slots of connections.
     pub capacity: Arc<Capacity>,
     /// One slot for each listener of each worker that may still accept.
@@ -27,10 +29,13 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Creates the state for workers with that maximum number of connections.
-    pub fn new(most: usize) -> Arc<Self> {
+    /// Creates the state for workers with that maximum number of connections. `line`: bodies consist of it, and a body
+    /// without parameters is one of it.
+    pub fn new(most: usize, line: Option<&str>) -> Arc<Self> {
         let (capacity, accepting) = (Capacity::new(most), Capacity::new(usize::MAX));
-        Arc::new(Self { patterns: Patterns::new(), capacity, accepting, stopping: AtomicBool::new(false) })
+        let patterns = line.map_or_else(Patterns::new, |line| Patterns::of_lines(line.as_bytes()));
+        let size = line.map_or(0, |line| line.len() as u64);
+        Arc::new(Self { patterns, size, capacity, accepting, stopping: AtomicBool::new(false) })
     }
 }
 

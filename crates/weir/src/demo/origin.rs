@@ -1,6 +1,7 @@
 //! The demonstration's servers: a small HTTP/1 service that reports which origin answered and the request it received.
 //! Must never be used for anything but the demonstration: it is not lenient, does not cache and has no configuration.
 
+use super::outages::Outages;
 use base::buffer::Buffer;
 use rt::Class;
 use rt::net::{Listener, ListeningSocket, OwnedSocket, Stream};
@@ -25,13 +26,13 @@ const SLOW: Duration = Duration::from_secs(1);
 static PATTERN: [u8; 65536] = [b'w'; 65536];
 
 /// Serves a socket until the process ends.
-pub async fn serve(name: &'static str, socket: Arc<ListeningSocket>) {
+pub async fn serve(name: &'static str, outages: Outages, socket: Arc<ListeningSocket>) {
     let Ok(mut listener) = Listener::new(socket) else { return };
     loop {
         match listener.accept().await {
             Ok((client, _)) => rt::spawn(Class::Normal, 0, async move {
                 // Errors of a client need no report: the frontend logs them.
-                let _ = converse(name, client).await;
+                let _ = converse(name, outages, client).await;
             }),
             Err(_) => rt::sleep(Duration::from_millis(100)).await,
         }
@@ -39,7 +40,7 @@ pub async fn serve(name: &'static str, socket: Arc<ListeningSocket>) {
 }
 
 /// Serves a connection.
-async fn converse(name: &str, client: OwnedSocket) -> io::Result<()> {
+async fn converse(name: &str, outages: Outages, client: OwnedSocket) -> io::Result<()> {
     let mut peer = Peer { stream: Stream::adopt(client), input: rt::buffer() };
     let mut head = Head::new();
     while peer.read_head(&mut head).await? {
@@ -51,7 +52,11 @@ async fn converse(name: &str, client: OwnedSocket) -> io::Result<()> {
             return peer.tunnel(&head).await;
         }
         let body = peer.read_body(head.framing).await?;
-        peer.answer(name, &path, &head, &body).await?;
+        if outages.is_failing(rt::now()) {
+            peer.whole(name, &head, 503, format!("{name} fails\n").as_bytes()).await?;
+        } else {
+            peer.answer(name, &path, &head, &body).await?;
+        }
         if head.connection.close {
             break;
         }
@@ -241,7 +246,7 @@ fn reason(status: u16) -> &'static str {
 /// Describes the request as received from the proxy.
 fn about(name: &str, head: &Head) -> String {
     let mut text = format!(
-        "Hello, this is {name}, behind Weir.\n\nThe request as it arrived here:\n\n    {} {}\n",
+        "Hello, this is {name}.\n\nThe request as it arrived here:\n\n    {} {}\n",
         String::from_utf8_lossy(head.method()),
         String::from_utf8_lossy(head.target()),
     );

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 /// The first words of these commands.
 const NAMES: [&str; 2] = ["completions", "manual"];
 
-/// A command with its options: the program itself, or one of its tools.
+/// A command with its options: the program itself, one of its tools, or `lint`.
 struct Page {
     /// The first word; `None`: the program itself.
     command: Option<&'static str>,
@@ -29,6 +29,7 @@ fn pages() -> Vec<Page> {
     let page = |command, doc, text: String| Page { command, doc, options: Options::of_help(&text), text };
     let mut pages = vec![page(None, "a TCP and HTTP load balancer that runs HAProxy configurations", help::page())];
     pages.extend(crate::tool::helps().into_iter().map(|(name, doc, text)| page(Some(name), doc, text)));
+    pages.push(page(Some("lint"), crate::lint::DOC, crate::lint::USAGE.to_owned()));
     pages
 }
 

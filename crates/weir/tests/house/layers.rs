@@ -19,6 +19,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("engine", &["base", "deflate", "wire", "config", "rt", "balance", "tls", "expression", "live", "policy", "conn"]),
     ("control", &["base", "wire", "config", "rt", "balance", "tls", "expression", "live", "policy", "conn", "engine"]),
     ("lua", &["base", "wire", "config", "rt", "expression", "live", "policy", "conn", "engine"]),
+    ("lint", &["config", "expression", "policy"]),
     ("tools", &["base", "wire", "rt", "tls", "conn"]),
     (
         "weir",
@@ -34,6 +35,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "conn",
             "engine",
             "control",
+            "lint",
             "lua",
             "tools",
         ],

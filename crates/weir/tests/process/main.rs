@@ -4,6 +4,7 @@
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 mod acme;
+mod alerts;
 mod balancers;
 mod browser;
 mod budget;
@@ -27,9 +28,11 @@ mod early_data;
 mod endings;
 mod exhaustion;
 mod external;
+mod fail2ban;
 mod grpc;
 mod handover;
 mod http2_peers;
+mod lint;
 mod lua;
 mod lua_beside;
 mod lua_bombs;

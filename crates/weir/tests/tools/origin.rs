@@ -192,6 +192,28 @@ fn an_empty_list_of_parameters_gets_the_page_of_help() {
 }
 
 #[test]
+fn a_text_is_the_body_of_requests_without_parameters() {
+    let origin = Origin::start(&["--text", "this is one"]);
+    let line = b"this is one\n";
+    for (target, body) in [
+        ("/", &line[..]),
+        ("/any/path", line),
+        ("/?r=404", b""),
+        ("/?s=0", b""),
+        ("/?s=5", b"this "),
+        ("/?s=30", b"this is one\nthis is one\nthis i"),
+    ] {
+        for options in [&[][..], &["--http2-prior-knowledge"]] {
+            let Some(answer) = origin.curl(options, target) else { return };
+            assert_eq!(answer.body, body, "{options:?} {target}");
+        }
+    }
+    assert!(origin.curl(&[], "/?s=3m").unwrap().body == line.iter().copied().cycle().take(3 << 20).collect::<Vec<_>>());
+    assert!(origin.curl(&[], "/?r=204").unwrap().body.is_empty());
+    assert!(origin.curl(&["--head"], "/").unwrap().body.is_empty());
+}
+
+#[test]
 fn a_body_larger_than_any_disk_begins_at_once_and_many_requests_may_be_sent_at_once() {
     let origin = Origin::start(&["--threads", "2"]);
     let mut stream = connect(origin.port);
@@ -267,6 +289,7 @@ fn command_lines_that_cannot_be_served_end_with_one_line() {
         ("origin --tls 80 --cert /nonexistent/c.pem", 1, "cannot read /nonexistent/c.pem: No such file"),
         ("origin -L 8080 -G x", 2, "option '-G' of haterm is not supported: "),
         ("origin -L 8080 --quic-bind-opts x", 2, "option '--quic-bind-opts' of haterm is not supported: "),
+        ("origin -L 8080 --text", 2, "--text needs a value"),
         ("origin -L 8080 --nonsense", 2, "unknown option '--nonsense'"),
         ("origin -L 192.0.2.1:8080", 1, "cannot listen on 192.0.2.1:8080: "),
         ("origin -L 127.0.0.1:0 -p /nowhere/at/all", 1, "cannot write /nowhere/at/all: "),

@@ -1,6 +1,8 @@
 //! HPACK (RFC 7541): encoding and decoding of header blocks. Owns the dynamic table of a peer's blocks; must never
 //! interpret a field.
 
+use std::cell::Cell;
+
 use super::fields::HeaderField;
 use super::static_table::{STATIC, static_name};
 use super::table::Dynamic;
@@ -21,15 +23,23 @@ pub struct DecodeError;
 #[derive(Debug)]
 pub struct Decoder {
     table: Dynamic,
-    /// Buffers for decoded Huffman strings.
+}
+
+/// Buffers for decoded Huffman strings. The decoders of a thread share them, because none needs them between two blocks.
+#[derive(Default)]
+struct Scratch {
     name: Vec<u8>,
     value: Vec<u8>,
+}
+
+thread_local! {
+    static SCRATCH: Cell<Scratch> = const { Cell::new(Scratch { name: Vec::new(), value: Vec::new() }) };
 }
 
 impl Decoder {
     /// Creates a decoder with the table size that was advertised (SETTINGS_HEADER_TABLE_SIZE), in bytes.
     pub fn new(table_size: usize) -> Self {
-        Self { table: Dynamic::new(table_size), name: Vec::new(), value: Vec::new() }
+        Self { table: Dynamic::new(table_size) }
     }
 
     /// Decodes a block whose strings may have `longest` bytes, and passes its fields to `field` in order.
@@ -52,6 +62,20 @@ impl Decoder {
     /// As there.
     pub fn decode_fields(
         &mut self,
+        block: &[u8],
+        capacity: Capacity,
+        field: impl FnMut(&HeaderField<'_>),
+    ) -> Result<(), DecodeError> {
+        let mut scratch = SCRATCH.take();
+        let decoded = self.decode_with(&mut scratch, block, capacity, field);
+        SCRATCH.set(scratch);
+        decoded
+    }
+
+    #[inline]
+    fn decode_with(
+        &mut self,
+        scratch: &mut Scratch,
         mut block: &[u8],
         capacity: Capacity,
         mut field: impl FnMut(&HeaderField<'_>),
@@ -83,7 +107,7 @@ impl Decoder {
                     }
                 }
                 _ => {
-                    self.literal(&mut block, first, longest, &mut field).ok_or(DecodeError)?;
+                    self.literal(scratch, &mut block, first, longest, &mut field).ok_or(DecodeError)?;
                     begun = true;
                 }
             }
@@ -95,6 +119,7 @@ impl Decoder {
     #[inline]
     fn literal(
         &mut self,
+        scratch: &mut Scratch,
         block: &mut &[u8],
         first: u8,
         longest: usize,
@@ -104,9 +129,9 @@ impl Decoder {
         let index = integer::read(block, if is_added { 6 } else { 4 })?;
         if let Some((name, _)) = STATIC.get(index.wrapping_sub(1)) {
             let (name, known) = (name.as_bytes(), index as u8);
-            let value = match string(block, &mut self.value, longest)? {
+            let value = match string(block, &mut scratch.value, longest)? {
                 Text::Plain(value) => value,
-                Text::Decoded => &self.value,
+                Text::Decoded => &scratch.value,
             };
             let read = HeaderField { name, value, known, is_valid: false };
             field(&read)?;
@@ -117,18 +142,18 @@ impl Decoder {
         }
         let mut known = 0;
         let plain_name = if index == 0 {
-            string(block, &mut self.name, longest)?
+            string(block, &mut scratch.name, longest)?
         } else {
             let entry = self.table.get(index)?;
             known = entry.known;
             // Copied, since adding the field may change the table.
-            self.name.clear();
-            self.name.extend_from_slice(entry.name);
+            scratch.name.clear();
+            scratch.name.extend_from_slice(entry.name);
             Text::Decoded
         };
-        let plain_value = string(block, &mut self.value, longest)?;
-        let name = if let Text::Plain(name) = plain_name { name } else { &self.name };
-        let value = if let Text::Plain(value) = plain_value { value } else { &self.value };
+        let plain_value = string(block, &mut scratch.value, longest)?;
+        let name = if let Text::Plain(name) = plain_name { name } else { &scratch.name };
+        let value = if let Text::Plain(value) = plain_value { value } else { &scratch.value };
         let read = HeaderField { name, value, known, is_valid: false };
         field(&read)?;
         if is_added {

@@ -9,6 +9,9 @@ use super::static_table::STATIC;
 /// Overhead of each entry beyond its text (RFC 7541, section 4.1).
 const OVERHEAD: usize = 32;
 
+/// Entries that the first allocation has memory for. Most clients add one for each different field of their requests.
+const FIRST: usize = 2;
+
 /// An entry of the dynamic table.
 #[derive(Debug)]
 struct Entry {
@@ -26,24 +29,22 @@ struct Entry {
 #[derive(Debug)]
 pub(super) struct Dynamic {
     entries: VecDeque<Entry>,
-    size: usize,
+    size: u32,
     /// The current maximum size, chosen by the peer.
-    most: usize,
+    most: u32,
     /// The advertised maximum size, the largest that the peer may choose.
-    announced: usize,
+    announced: u32,
 }
 
 impl Dynamic {
     pub(super) fn new(announced: usize) -> Self {
+        let announced = u32::try_from(announced).unwrap_or(u32::MAX);
         Self { entries: VecDeque::new(), size: 0, most: announced, announced }
     }
 
     /// Applies a size update of the peer. `None` if it exceeds the advertised size.
     pub(super) fn resize(&mut self, most: usize) -> Option<()> {
-        if most > self.announced {
-            return None;
-        }
-        self.most = most;
+        self.most = u32::try_from(most).ok().filter(|most| *most <= self.announced)?;
         self.evict(0);
         Some(())
     }
@@ -52,7 +53,7 @@ impl Dynamic {
     /// that will refer to it.
     pub(super) fn add(&mut self, field: &HeaderField<'_>) {
         let HeaderField { name, value, known, .. } = *field;
-        let size = name.len() + value.len() + OVERHEAD;
+        let size = entry_size(name.len() + value.len());
         self.evict(size);
         if size > self.most {
             return;
@@ -62,14 +63,17 @@ impl Dynamic {
         text.extend_from_slice(name);
         text.extend_from_slice(value);
         let is_valid = field.is_valid();
+        if self.entries.capacity() == 0 {
+            self.entries.reserve_exact(FIRST);
+        }
         self.entries.push_front(Entry { text: text.into_boxed_slice(), split: name.len() as u32, known, is_valid });
     }
 
     /// Evicts the oldest entries until an entry of `size` bytes fits, or none is left.
-    fn evict(&mut self, size: usize) {
-        while self.size + size > self.most {
+    fn evict(&mut self, size: u32) {
+        while self.size.saturating_add(size) > self.most {
             let Some(entry) = self.entries.pop_back() else { return };
-            self.size -= entry.text.len() + OVERHEAD;
+            self.size -= entry_size(entry.text.len());
         }
     }
 
@@ -88,8 +92,13 @@ impl Dynamic {
 
     /// Size of the dynamic table in bytes, as the RFC defines it.
     pub(super) fn size(&self) -> usize {
-        self.size
+        self.size as usize
     }
+}
+
+/// Returns the size of an entry whose name and value have `bytes` in all (RFC 7541, section 4.1).
+fn entry_size(bytes: usize) -> u32 {
+    u32::try_from(bytes + OVERHEAD).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

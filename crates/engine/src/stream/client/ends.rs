@@ -2,7 +2,9 @@
 
 use crate::session::Session;
 use crate::session::task::StreamTask;
-use crate::stream::{conclude, filter, metrics, tracking};
+use crate::stream::conclude;
+use crate::stream::exchange::filter;
+use crate::stream::record::{metrics, tracking};
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::{SharedStreamState, Worker};
 

@@ -18,9 +18,9 @@ use wire::{client_ip, proxy_protocol};
 
 use crate::handshake::{are_too_many, expected, tls_error};
 use crate::session::Session;
-use crate::stream::evaluate::EvalContext;
-use crate::stream::metrics::{self, Handshake};
-use crate::stream::tracing;
+use crate::stream::record::metrics::{self, Handshake};
+use crate::stream::record::tracing;
+use crate::stream::request::evaluate::EvalContext;
 
 /// Returns the connection error of failed headers.
 const fn error(failure: Failure) -> ConnectionError {

@@ -12,8 +12,11 @@ use super::{Client, handshake};
 use crate::protocol::Protocol;
 use crate::session::Session;
 use crate::session::task::StreamTask;
-use crate::stream::rules::run_connection;
-use crate::stream::{attach_server, closing, conclude, http, metrics, multiplexed, tcp, tracking};
+use crate::stream::client::{closing, http, multiplexed, tcp};
+use crate::stream::conclude;
+use crate::stream::record::{metrics, tracking};
+use crate::stream::request::rules::run_connection;
+use crate::stream::server::attach_server;
 use crate::worker::Worker;
 
 /// No header of a proxy is expected.

@@ -13,7 +13,7 @@ use crate::end_notice::Guard;
 use crate::generation::FrontendHandle;
 use crate::session::Session;
 use crate::session::task::StreamTask;
-use crate::stream::metrics;
+use crate::stream::record::metrics;
 use crate::worker::Worker;
 
 /// Starts the session of an accepted connection on this worker. A connection that is rejected by `tcp-request

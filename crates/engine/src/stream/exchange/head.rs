@@ -17,19 +17,14 @@ use super::response_rules::ResponseVerdict;
 use super::{Answer, End, Exchange, Upload, cut, failed};
 
 use crate::filter::HeadRefused;
-use crate::stream::cache;
-use crate::stream::capture_errors;
-use crate::stream::dispatch::trailers;
-use crate::stream::early_data;
-use crate::stream::ending::{AnswerTiming, Ending};
-use crate::stream::fcgi;
-use crate::stream::filter;
-use crate::stream::observe;
-use crate::stream::server_multiplex::protocol_of;
+use crate::stream::cache::{self, validation};
+use crate::stream::exchange::dispatch::trailers;
+use crate::stream::exchange::{fcgi, filter, websocket};
+use crate::stream::record::{capture_errors, metrics, tracing};
+use crate::stream::reply::ending::{AnswerTiming, Ending};
+use crate::stream::server::server_multiplex::protocol_of;
+use crate::stream::server::{early_data, observe};
 use crate::stream::stages;
-use crate::stream::validation;
-use crate::stream::websocket;
-use crate::stream::{metrics, tracing};
 use crate::stream_state::{Cause, EarlyRequest, Phase, StreamState};
 
 /// Maximum number of heads that are read before other tasks run.

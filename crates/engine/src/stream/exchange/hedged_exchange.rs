@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use super::{Answer, End, Exchange};
 use crate::stream::client::Client;
-use crate::stream::hedging::{self, Rival, WinningAttempt};
+use crate::stream::server::hedging::{self, Rival, WinningAttempt};
 use conn::exchange::{AttemptRank, attempt_rank};
 
 /// State of both attempts.

@@ -8,12 +8,11 @@ use policy::rule::Final;
 
 use super::{End, Exchange, failed};
 use crate::script::StreamAccess;
-use crate::stream::actions;
-use crate::stream::content;
-use crate::stream::ending::Ending;
-use crate::stream::evaluate::EvalContext;
-use crate::stream::rules::{Content, Progress, run_content};
-use crate::stream::script;
+use crate::stream::client::content;
+use crate::stream::reply::ending::Ending;
+use crate::stream::request::evaluate::EvalContext;
+use crate::stream::request::rules::{Content, Progress, run_content};
+use crate::stream::request::{actions, script};
 use crate::stream_state::{Cause, Phase};
 
 impl Exchange<'_> {

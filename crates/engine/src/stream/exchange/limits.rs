@@ -9,8 +9,7 @@ use conn::upstream::Upstream;
 use rt::net::Hangup;
 
 use super::{Answer, BULK_PAUSE, End, Exchange, Upload};
-use crate::stream::activity::Activity;
-use crate::stream::activity::WATCH_AFTER;
+use crate::stream::client::activity::{Activity, WATCH_AFTER};
 use crate::stream_state::{Cause, Outcome, Phase};
 
 /// Returns since when a side is inactive that has to send something (`reads`) or to accept something (`writes`);

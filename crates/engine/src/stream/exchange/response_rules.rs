@@ -12,14 +12,13 @@ use policy::rule::{Final, Rule, Wait};
 use super::Exchange;
 use crate::script::{Action, StreamAccess};
 use crate::session::Session;
-use crate::stream::actions;
-use crate::stream::answer::ending;
-use crate::stream::cacheability::exposes_cookie;
-use crate::stream::ending::Ending;
-use crate::stream::evaluate::EvalContext;
-use crate::stream::persistence;
-use crate::stream::rules::{Progress, Stop, has_rules_after, run_after, run_response};
-use crate::stream::script;
+use crate::stream::cache::cacheability::exposes_cookie;
+use crate::stream::reply::answer::ending;
+use crate::stream::reply::ending::Ending;
+use crate::stream::request::evaluate::EvalContext;
+use crate::stream::request::rules::{Progress, Stop, has_rules_after, run_after, run_response};
+use crate::stream::request::{actions, script};
+use crate::stream::server::persistence;
 use crate::stream_state::StreamState;
 
 /// State of an answer that is delayed by a rule.

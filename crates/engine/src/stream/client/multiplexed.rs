@@ -1,0 +1,396 @@
+//! A client's multiplexed connection: its task moves the data of all streams, and starts a task for each stream. Must never
+//! serve a stream itself.
+
+use std::task::{Context, Poll};
+
+use base::moment::{Moment, WallTime};
+use conn::downstream::Downstream;
+use conn::multiplexed::{ClientTerms, Connection, Ping, Protocol};
+use expression::sample::ProtocolFacts;
+use live::{StreamShare, StreamShares};
+use policy::program::StreamLimits;
+use rt::LocalRc;
+
+use crate::protocol::{self, ClientConnection, Grant, REVERSED};
+use crate::session::Session;
+use crate::session::task::StreamTask;
+use crate::stream::client::client_limit::{self, Member, Place, PlaceResult, QueuedStream, Scope};
+use crate::stream::client::{Client, closing};
+use crate::stream::record::tracking;
+use crate::stream::request::head_limits::head_limits;
+use crate::stream::server::private_connections;
+use crate::stream::{conclude, request};
+use crate::worker::SharedStreamState;
+
+/// Serves a connection that begins with `protocol`, until it and all of its streams have ended.
+pub async fn serve(session: &LocalRc<StreamTask>, client: &mut Client, protocol: Protocol) {
+    if let Some(state) = client.take_begun(session) {
+        hand_over(session, state);
+    }
+    let Client { conn, timer, .. } = client;
+    let share = stream_share(session, protocol);
+    let Some(mut connection) = Connection::of(conn, terms(session, protocol, share.as_ref())) else { return };
+    let end = carry(session, &mut connection, timer).await;
+    drop(connection);
+    finish(client, end);
+}
+
+/// Ends a stream that began in TCP mode and was not a request. The time of the handshakes is assigned to the connection's first
+/// stream.
+fn hand_over(session: &StreamTask, state: SharedStreamState) {
+    if let Some(done) = state.borrow().timings.handshake {
+        session.complete_handshake(done);
+    }
+    session.end(state);
+}
+
+/// How a connection ended.
+enum End {
+    /// The client has disconnected.
+    Gone,
+    /// By a protocol error of the client.
+    Fault,
+    /// In any other way.
+    Left,
+}
+
+/// Closes the connection. Clients send window updates and pings while they read: if the connection were closed at once, unread
+/// data would be lost by a reset.
+fn finish(client: &mut Client, end: End) {
+    match end {
+        End::Gone => client.drop_connection(),
+        End::Fault => client.refuse_more(),
+        End::Left => client.linger(),
+    }
+}
+
+/// Serves a connection that was opened to a server which sends requests on it (reverse HTTP).
+pub async fn serve_reversed(session: &LocalRc<StreamTask>, client: &mut Client) {
+    let Client { conn, timer, .. } = client;
+    if let Some(mut connection) = Connection::reversed(conn, terms(session, REVERSED, None)) {
+        let end = carry(session, &mut connection, timer).await;
+        drop(connection);
+        finish(client, end);
+    }
+}
+
+/// Serves the streams of a connection until it ends. An argument of an `async fn` is stored in its future twice: the
+/// connection is borrowed.
+async fn carry(session: &LocalRc<StreamTask>, connection: &mut Connection<'_>, timer: &mut rt::Timer) -> End {
+    let mut carrying = Carrying {
+        session,
+        open: ClientConnection::begin(session.counters(), connection.protocol()),
+        waiting: Waiting::default(),
+        // As in HTTP/1, handshakes and idle time of the client are part of the first request's time.
+        idle_since: (session.accepted, session.accept_date()),
+        crowd: session.client().map(|client| Member::of(Scope::Streams, client)),
+    };
+    while std::future::poll_fn(|cx| carrying.poll(connection, timer, cx)).await == Step::Yields {
+        rt::yield_now().await;
+    }
+    connection.close();
+    std::future::poll_fn(|cx| connection.poll_settled(cx)).await;
+    carrying.count_events(connection);
+    flush(session, connection, timer).await;
+    match connection.is_gone() {
+        true => End::Gone,
+        false if connection.has_faulted() => End::Fault,
+        false => End::Left,
+    }
+}
+
+/// Sends the remaining data of a connection, as long as its client accepts some of it within `timeout client`.
+async fn flush(session: &Session, connection: &mut Connection<'_>, timer: &mut rt::Timer) {
+    let patience = session.proxy().timeouts.client_closing().unwrap_or(closing::PATIENCE);
+    let mut deadline = rt::now() + patience;
+    std::future::poll_fn(|cx| {
+        while let Poll::Ready(sent) = connection.poll_flush(cx) {
+            if sent == 0 {
+                return Poll::Ready(());
+            }
+            deadline = rt::now() + patience;
+        }
+        timer.arm(Some(deadline));
+        timer.poll_expired(cx)
+    })
+    .await;
+}
+
+/// Returns the connection's share of the limit for all connections (`tune.streams-elasticity`); `None`: there is no such limit.
+fn stream_share(session: &Session, protocol: Protocol) -> Option<StreamShare> {
+    let global = &session.generation().program.global;
+    let most = u32::try_from(protocol::streams(protocol, global)).unwrap_or(u32::MAX);
+    let all = global.streams.shared?;
+    Some(StreamShares::take(&session.worker.process.live.stream_shares, most, all))
+}
+
+/// Returns the number of concurrent streams for a client of a worker with that number of waiting tasks: above the load limit,
+/// it decreases with the square of their ratio (`rq-load`, `min`).
+fn under_load(limits: &StreamLimits, most: usize, waiting: usize) -> usize {
+    let Some(load) = limits.load.map(|load| load as usize).filter(|load| waiting > *load) else { return most };
+    let squares = (most as u128 * (load as u128).pow(2)) / (waiting as u128).pow(2);
+    usize::try_from(squares).unwrap_or(most).max(limits.least.min(most)).max(1)
+}
+
+/// Returns the protocol limits for clients of a session's frontend.
+fn terms(session: &Session, protocol: Protocol, share: Option<&StreamShare>) -> ClientTerms {
+    let global = &session.generation().program.global;
+    let streams = under_load(&global.streams, protocol::streams(protocol, global), rt::waiting_tasks());
+    let grant = Grant {
+        streams: share.map_or(streams, |share| streams.min(share.streams() as usize)),
+        head: head_limits(global),
+        accept_unsafe: session.proxy().http.accept_unsafe_request,
+    };
+    protocol::client_terms(protocol, global, &grant)
+}
+
+/// Idle state of a connection without streams.
+#[derive(Default)]
+struct Waiting {
+    /// Time since which it is idle.
+    free_since: Option<Moment>,
+    /// Number of pings that its client had answered at the last call.
+    pongs: u32,
+}
+
+/// The result of a poll of a connection that has not to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Other tasks run, then it goes on.
+    Yields,
+    /// The connection has to end.
+    Ends,
+}
+
+/// A connection that is served.
+struct Carrying<'s> {
+    session: &'s LocalRc<StreamTask>,
+    open: ClientConnection<'s>,
+    waiting: Waiting,
+    /// Time at which the connection was accepted, or the newest stream began.
+    idle_since: (Moment, WallTime),
+    crowd: Option<Member>,
+}
+
+impl Carrying<'_> {
+    /// Moves all data that can be moved, and starts the streams that were opened. A connection without streams may be idle
+    /// for as long as a client between two requests, even if the client does not accept the remaining data; with a soft
+    /// stop it ends as soon as all data is sent. If only `timeout client` limits its idle time, an answered ping restarts
+    /// that time.
+    fn poll(&mut self, connection: &mut Connection<'_>, timer: &mut rt::Timer, cx: &mut Context<'_>) -> Poll<Step> {
+        let session = self.session;
+        private_connections::discard_disturbed(session, cx);
+        if session.is_leaving() {
+            connection.leave(session.proxy().options.idle_close_on_response);
+        }
+        let mut next = connection.advance(rt::now());
+        // The events of all frames that were received together are counted together.
+        let ended = loop {
+            let served = connection.opened();
+            match connection.poll(cx) {
+                Poll::Ready(Some(stream)) => self.start(stream, served, connection),
+                Poll::Ready(None) => break true,
+                Poll::Pending => break false,
+            }
+            // Streams run after the frames that were received together with them are processed: these may end the
+            // connection.
+            if connection.is_drained() && rt::slice_is_over() {
+                self.count_events(connection);
+                return Poll::Ready(Step::Yields);
+            }
+        };
+        self.count_events(connection);
+        if ended {
+            return Poll::Ready(Step::Ends);
+        }
+        if next.is_none() {
+            next = connection.advance(rt::now());
+        }
+        self.poll_idle(connection, next, timer, cx)
+    }
+
+    /// Ready when the connection was idle for too long. `next`: when it has to be polled again at the latest.
+    fn poll_idle(
+        &mut self,
+        connection: &mut Connection<'_>,
+        next: Option<Moment>,
+        timer: &mut rt::Timer,
+        cx: &mut Context<'_>,
+    ) -> Poll<Step> {
+        let (session, waiting) = (self.session, &mut self.waiting);
+        let timeouts = &session.proxy().timeouts;
+        let pongs = connection.pongs();
+        let is_there = pongs != waiting.pongs && timeouts.http_keep_alive.or(timeouts.http_request).is_none();
+        waiting.pongs = pongs;
+        waiting.free_since = match waiting.free_since {
+            _ if connection.has_streams() => None,
+            Some(since) if !is_there => Some(since),
+            _ => Some(rt::now()),
+        };
+        let limit = if connection.opened() == 0 { timeouts.request() } else { timeouts.keep_alive() };
+        let deadline = waiting.free_since.zip(limit).map(|(since, limit)| since + limit);
+        loop {
+            let now = rt::now();
+            if next.is_some_and(|next| now >= next) {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            if deadline.is_some_and(|deadline| now >= deadline) {
+                return Poll::Ready(Step::Ends);
+            }
+            let interval = session.bind().and_then(|bind| bind.listening.idle_ping);
+            let ping = match interval.map(|interval| connection.ping(now, interval)) {
+                None => None,
+                Some(Ping::Due(moment)) => Some(moment),
+                Some(Ping::Sent) => {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Some(Ping::Unanswered) => return Poll::Ready(Step::Ends),
+            };
+            let departure = session.departure().filter(|departure| *departure > now);
+            timer.arm([deadline, departure, ping, next].into_iter().flatten().min());
+            if timer.poll_expired(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Starts a stream that was opened; `served` were opened before it.
+    fn start(&mut self, stream: Downstream, served: u32, connection: &Connection<'_>) {
+        let admission = self.admit(connection);
+        start(self.session, stream, Begin { served, idle_since: self.idle_since, admission });
+        self.idle_since = (rt::now(), rt::wall());
+    }
+
+    /// Decides whether a stream that was opened may start. The first one of a connection always starts: the limit accounts for the
+    /// maximum number of connections.
+    fn admit(&self, connection: &Connection<'_>) -> Admission {
+        let Some(crowd) = self.crowd.as_ref() else { return Admission::Now(None) };
+        if connection.streams().0 <= 1 {
+            return Admission::Now(Some(crowd.begin()));
+        }
+        let (global, workers) = (&self.session.generation().program.global, self.session.worker.process.workers());
+        match crowd.enter(client_limit::streams_at_once(global, workers)) {
+            PlaceResult::Begins(place) => Admission::Now(Some(place)),
+            PlaceResult::Waits(turn) => Admission::Later(turn),
+            PlaceResult::Full => Admission::Never,
+        }
+    }
+
+    /// Adds the events of a connection to the counters, and logs requests that did not become streams.
+    fn count_events(&self, connection: &Connection<'_>) {
+        let session = self.session;
+        let counts = connection.take_counts();
+        let (streams, limit) = connection.streams();
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let known = session.protocol_facts();
+        let major = connection.protocol().major();
+        session.note_protocol(ProtocolFacts { major, streams: number(streams), limit: number(limit), ..known });
+        if counts.is_empty() {
+            return;
+        }
+        self.open.count(&counts);
+        let faults = counts.faults();
+        if faults.glitches > 0 {
+            tracking::glitches(session, faults.glitches);
+        }
+        if faults.malformed + faults.fatal > 0 {
+            tracking::wrong_heads(session, faults.malformed, faults.malformed + faults.fatal);
+        }
+        for _ in 0..protocol::error_lines(&counts, &session.generation().program.global) {
+            conclude::log_malformed(session);
+        }
+    }
+}
+
+/// Admission of a stream.
+enum Admission {
+    /// It starts at once, in a slot of its address.
+    Now(Option<Place>),
+    /// It is queued.
+    Later(QueuedStream),
+    /// It is refused: its client may repeat the request.
+    Never,
+}
+
+/// The position of a stream in its connection, its waiting time and its admission.
+struct Begin {
+    /// Number of the stream in its connection, from 0.
+    served: u32,
+    /// Time at which the connection was accepted, or the previous stream began: the start of the client's idle time (`%Ti`).
+    idle_since: (Moment, WallTime),
+    admission: Admission,
+}
+
+/// Starts the task of a stream.
+fn start(session: &LocalRc<StreamTask>, mut stream: Downstream, begin: Begin) {
+    if matches!(begin.admission, Admission::Never) {
+        stream.refuse();
+        return;
+    }
+    let task = StreamTask::another(session);
+    rt::spawn_with(rt::Class::Normal, task.tag(), (task, stream), move |(task, stream)| run(task, stream, begin));
+}
+
+async fn run(task: LocalRc<StreamTask>, stream: Downstream, begin: Begin) {
+    task.register().await;
+    let mut client = Client::of_stream(stream, begin.served);
+    (client.since, client.since_date) = begin.idle_since;
+    let _place = match begin.admission {
+        Admission::Now(place) => place,
+        Admission::Later(turn) => match rt::boxed(wait_for_turn(&task, &mut client, turn)).await {
+            Some(place) => Some(place),
+            None => {
+                client.conn.refuse();
+                drop(client);
+                return task.leave();
+            }
+        },
+        Admission::Never => None,
+    };
+    client.is_withdrawn = client.conn.is_withdrawn();
+    let ended = rt::unless(|| task.is_killed(), request::serve(&task, &mut client)).await;
+    drop(client);
+    if ended.is_none() {
+        task.conclude_killed();
+    }
+    task.leave();
+}
+
+/// Waits until other streams of the same address have ended. `None`: the client has cancelled the stream, or the wait timed
+/// out.
+async fn wait_for_turn(task: &StreamTask, client: &mut Client, turn: QueuedStream) -> Option<Place> {
+    let limit = task.proxy().timeouts.request().unwrap_or(closing::PATIENCE);
+    let Client { conn, timer, .. } = client;
+    timer.arm(Some(rt::now() + limit));
+    let mut look = rt::Timer::new();
+    std::future::poll_fn(|cx| {
+        if let Poll::Ready(place) = turn.poll_place(cx, &mut look, QueuedStream::has_room_for_stream) {
+            return Poll::Ready(Some(place));
+        }
+        if conn.poll_closed(cx).is_ready() || timer.poll_expired(cx).is_ready() {
+            return Poll::Ready(None);
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use config::spec::Http2ErrorsSpec;
+
+    use super::*;
+
+    #[test]
+    fn load_takes_streams_with_the_square_of_its_excess() {
+        let limits = |load, least| StreamLimits { load, least, shared: None, logged_errors: Http2ErrorsSpec::Stream };
+        let rows = [(None, 1, 9000, 100), (Some(50), 1, 50, 100), (Some(50), 1, 100, 25), (Some(50), 1, 5000, 1)];
+        for (load, least, waiting, streams) in rows {
+            assert_eq!(under_load(&limits(load, least), 100, waiting), streams, "{load:?} {waiting}");
+        }
+        assert_eq!(under_load(&limits(Some(50), 15), 100, 5000), 15);
+        assert_eq!(under_load(&limits(Some(50), 15), 10, 5000), 10);
+    }
+}

@@ -1,0 +1,203 @@
+//! Multiplexed server connections: a task for each of them moves its frames. Must never choose a server, nor serve a request.
+
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use config::spec::HttpReuse;
+use conn::carrier::SharedUse;
+use conn::fcgi;
+use conn::h2::{Counts, Terms};
+use conn::link::Link;
+use conn::multiplexed::{Ping, Protocol, Requests, ServerConnection};
+use expression::sample::ProtocolFacts;
+use live::trace::events;
+use policy::program::{Backend, FcgiApp, Global, MuxProtocol, Server};
+
+use crate::check::trace;
+use crate::protocol::{Http2Connection, http2_terms};
+use crate::session::Session;
+use crate::stream::record::metrics::{self, Handshake};
+use crate::stream::request::head_limits::head_limits;
+use crate::worker::Worker;
+
+/// Returns the protocol of all connections to a server if it is not HTTP/1. `None`: HTTP/1, or negotiated during the TLS
+/// handshake.
+pub fn protocol(server: &Server) -> Option<Protocol> {
+    (server.connecting.protocol == Some(MuxProtocol::Http2)).then_some(Protocol::H2)
+}
+
+/// Returns the protocol of an established connection. `special`: the protocol that one request requires.
+pub fn protocol_on(server: &Server, special: Option<MuxProtocol>, link: &Link) -> Option<Protocol> {
+    let is_secured = link.carrier.handshake_info().is_some();
+    match special {
+        Some(MuxProtocol::Http2) if !is_secured => return Some(Protocol::H2),
+        Some(MuxProtocol::Http2) => {}
+        Some(_) => return None,
+        None if !server.connecting.negotiates => return protocol(server),
+        None => {}
+    }
+    let agreed = link.carrier.handshake_info().and_then(|state| state.alpn.as_deref());
+    agreed.or_else(|| link.carrier.early_protocol()).and_then(Protocol::named)
+}
+
+/// Starts a protocol on a connection that was just opened, and returns the first request's stream. Later requests of this
+/// worker can use the connection if it is `shared`. `None`: it failed.
+pub fn open(
+    session: &Session,
+    proxy: usize,
+    server: &Server,
+    protocol: Protocol,
+    shared: bool,
+    link: Link,
+) -> Option<Link> {
+    let worker = &session.worker;
+    let Link { carrier, answers, glitches, private, first, generation, place, pool_key } = link;
+    let terms = terms(&session.generation().program.global, server);
+    let (connection, requests) = ServerConnection::new(protocol, carrier.into_transport()?, terms);
+    let carrier = requests.begin()?;
+    let mut link = Link { carrier, answers, glitches, private, first, generation, place, pool_key };
+    if shared {
+        worker.links.share(server.serial, &mut link, &requests);
+    }
+    let interval = server.connecting.idle_ping;
+    // One of HTTP/1 would have been counted.
+    worker.counters().proxies[proxy].back().protocol.connections.subtract(1);
+    let watched = Watched { proxy, server: server.serial, interval, is_http2: true };
+    rt::spawn(rt::Class::Normal, rt::NO_TAG, carry(Rc::clone(worker), watched, connection, requests));
+    Some(link)
+}
+
+/// Starts FastCGI on a connection that was just opened and may be multiplexed. See [`open`].
+pub fn open_fcgi(session: &Session, proxy: usize, server: &Server, app: &FcgiApp, link: Link) -> Option<Link> {
+    let worker = &session.worker;
+    let Link { carrier, answers, glitches, private, first, generation, place, pool_key } = link;
+    let terms = fcgi::Terms {
+        asks_values: app.get_values,
+        keeps_errors: app.logs_errors,
+        shares: app.shares_connections,
+        max_requests: app.max_requests,
+        max_total: server.max_reuse.map_or(0, |most| most.saturating_add(1)),
+    };
+    trace(worker, session.proxy_at(proxy), server, &events::FCONN_NEW, String::new);
+    let (connection, requests) = ServerConnection::of_fcgi(carrier.into_transport()?, terms, rt::now());
+    let carrier = requests.begin()?;
+    let mut link = Link { carrier, answers, glitches, private, first, generation, place, pool_key };
+    worker.links.share(server.serial, &mut link, &requests);
+    let watched = Watched { proxy, server: server.serial, interval: None, is_http2: false };
+    rt::spawn(rt::Class::Normal, rt::NO_TAG, carry(Rc::clone(worker), watched, connection, requests));
+    Some(link)
+}
+
+/// Returns the FastCGI application of a server if its connections are multiplexed (`option mpxs-conns`), or may be (`option
+/// get-values`).
+pub fn shared_app<'b>(backend: &'b Backend, server: &Server) -> Option<&'b FcgiApp> {
+    let app = backend.fcgi.as_deref().filter(|app| (app.shares_connections || app.get_values) && app.keep_conn)?;
+    let speaks = server.connecting.protocol == Some(MuxProtocol::Fcgi);
+    (speaks && backend.http_reuse != HttpReuse::Never).then_some(app)
+}
+
+/// Switches a connection to FastCGI if its server uses that.
+pub fn speak_fcgi(backend: &Backend, server: &Server, link: Link, fresh: bool) -> Link {
+    match &backend.fcgi {
+        Some(app) if server.connecting.protocol == Some(MuxProtocol::Fcgi) => {
+            let options = fcgi::Options { asks_values: app.get_values, keeps_errors: app.logs_errors };
+            Link { carrier: link.carrier.into_fcgi(options, fresh), ..link }
+        }
+        _ => link,
+    }
+}
+
+/// Returns the properties of a multiplexed connection.
+pub fn protocol_of(shared: SharedUse) -> ProtocolFacts {
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    ProtocolFacts {
+        major: shared.major,
+        glitches: shared.glitches,
+        streams: number(shared.open),
+        limit: number(shared.limit),
+    }
+}
+
+/// Returns the protocol limits for a server.
+pub(super) fn terms(global: &Global, server: &Server) -> Terms {
+    let max_total = server.max_reuse.map_or(0, |most| most.saturating_add(1));
+    let terms = http2_terms(&global.http2_servers, global.glitches.http2_servers, global, head_limits(global));
+    Terms { max_total, extends: false, ..terms }
+}
+
+/// The server of a connection, and how the connection is watched.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Watched {
+    /// Index of the backend.
+    pub(super) proxy: usize,
+    /// Serial number of the server.
+    pub(super) server: usize,
+    /// Interval of pings on an idle connection.
+    pub(super) interval: Option<Duration>,
+    /// Whether it is counted as a connection of HTTP/2.
+    pub(super) is_http2: bool,
+}
+
+/// Serves a connection until it ends.
+async fn carry(worker: Rc<Worker>, watched: Watched, mut connection: ServerConnection, requests: Requests) {
+    move_frames(&worker, watched, &mut connection, &requests, |_| false).await;
+    worker.links.note_ended(&worker.process.pool, &requests);
+}
+
+/// Moves the data of a connection's requests until it ends, or `leaves` returns true, which is called after each step. Counts
+/// its handshake if it was not complete at the beginning.
+pub(super) async fn move_frames(
+    worker: &Worker,
+    watched: Watched,
+    connection: &mut ServerConnection,
+    requests: &Requests,
+    mut leaves: impl FnMut(&ServerConnection) -> bool,
+) {
+    let Watched { proxy, server, interval, is_http2 } = watched;
+    let mut timer = rt::Timer::new();
+    let counters = &worker.counters().proxies[proxy].serving().http2;
+    let counted = is_http2.then(|| Http2Connection::new(counters));
+    let mut early = requests.is_early();
+    std::future::poll_fn(|cx| {
+        loop {
+            connection.advance(rt::now());
+            let polled = connection.poll(cx);
+            let counts = connection.take_counts();
+            if counts != Counts::default()
+                && let Some(counted) = &counted
+            {
+                counted.count(&counts);
+                counters.glitches.add(u64::from(counts.glitches));
+            }
+            if early && (polled.is_ready() || !requests.is_early()) {
+                early = false;
+                let made = requests.handshake_info().filter(|info| info.failure.is_none());
+                let handshake = made.map_or(Handshake::Failed, |info| Handshake::Made { resumed: info.resumed });
+                metrics::server_handshake(worker, proxy, server, handshake);
+            }
+            if polled.is_ready() {
+                return Poll::Ready(());
+            }
+            if leaves(connection) {
+                return Poll::Ready(());
+            }
+            if requests.open() == 0 {
+                worker.links.note_idle(&worker.process.pool, requests);
+            }
+            let pinged = interval.and_then(|interval| connection.ping(rt::now(), interval));
+            let due = match pinged {
+                None => connection.deadline(),
+                Some(Ping::Unanswered) => return Poll::Ready(()),
+                Some(Ping::Sent) => continue,
+                Some(Ping::Due(moment)) => Some(moment),
+            };
+            let Some(due) = due else { return Poll::Pending };
+            timer.arm(Some(due));
+            if timer.poll_expired(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    })
+    .await;
+}
