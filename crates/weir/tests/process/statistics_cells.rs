@@ -16,7 +16,7 @@ frontend www
 backend app
     option httpchk GET /check
     timeout check 20s
-    default-server inter 2s
+    default-server inter 500ms
     server up 127.0.0.1:[site] check weight 30 maxconn 50
     server lost 127.0.0.1:[closed] check inter 200ms fall 1
     server maint 127.0.0.1:[site] check disabled
@@ -51,7 +51,8 @@ impl Stage {
         let file = folder.write("cells.cfg", &text);
         let stage = Self { _weir: Running::start(Command::new(WEIR).args(["-db", "-f", &file])), site, other, closed };
         let is_checked = |table: &str| {
-            table.matches(",DOWN,").count() == 3 && table.matches(",L7OK,").count() == 3 && !table.contains(",* ")
+            let is_settled = !table.contains(",UP ") && !table.contains(",* ");
+            is_settled && table.matches(",DOWN,").count() == 3 && table.matches(",L7OK,").count() == 3
         };
         wait_until("every server is checked", || is_checked(&page(site, "/haproxy?stats;csv")));
         stage

@@ -91,11 +91,13 @@ fn the_page_is_used_as_haproxy_s() {
     assert_eq!(browser.value("document.querySelectorAll('input[name=s]:checked').length"), 5);
     browser.value("document.querySelector('section[id=app] select').value = 'maint'");
     browser.click("section[id=app] button");
-    browser.wait("document.querySelector('.notice.done') && document.querySelectorAll('tr.maintain').length === 5");
+    browser.wait_for_next(
+        "document.querySelector('.notice.done') && document.querySelectorAll('tr.maintain').length === 5",
+    );
     // The filter keeps the address of the page.
     browser.value("document.querySelector('input[name=scope]').value = 'ow'");
-    browser.value("document.querySelector('input[name=scope]').form.submit()");
-    browser.wait("document.querySelectorAll('section').length === 1 && document.getElementById('down')");
+    browser.value("setTimeout(() => document.querySelector('input[name=scope]').form.submit(), 0)");
+    browser.wait_for_next("document.querySelectorAll('section').length === 1 && document.getElementById('down')");
     assert_eq!(browser.value("document.querySelector('input[name=scope]').value"), "ow");
     assert!(browser.complaints().is_empty(), "{:#?}", browser.complaints());
     let own = format!("http://127.0.0.1:{}/haproxy?stats", stage.page);
