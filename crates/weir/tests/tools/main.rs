@@ -4,6 +4,7 @@
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 mod bench;
+mod ctl;
 mod load;
 mod origin;
 #[path = "../shared/ports.rs"]
