@@ -2,7 +2,9 @@
 //! form, and accepts the forms of the page. Must never buffer more than a few rows of an answer, and never change a
 //! server without the admin level.
 
+mod cells;
 mod form;
+mod format;
 mod html;
 mod query;
 

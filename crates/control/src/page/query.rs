@@ -28,7 +28,7 @@ impl View {
 }
 
 /// Maximum length of a filter in bytes.
-const LONGEST_SCOPE: usize = 256;
+pub(super) const LONGEST_SCOPE: usize = 256;
 
 /// The parameters after the page's address.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -52,7 +52,8 @@ impl Query {
         let begin = memchr::memmem::find(target, uri).map_or(target.len(), |at| at + uri.len());
         let mut query = Self::default();
         for word in target[begin..].split(|byte| matches!(byte, b';' | b'&' | b'?')) {
-            match word {
+            // A form writes an equals sign after the name of an empty field.
+            match word.strip_suffix(b"=").unwrap_or(word) {
                 b"csv" => query.view = View::Csv,
                 b"typed" => query.view = View::Typed,
                 b"json" => query.view = View::Json,
@@ -60,7 +61,7 @@ impl Query {
                 b"up" => query.up = true,
                 b"no-maint" => query.no_maint = true,
                 b"norefresh" => query.norefresh = true,
-                word => query.read_value(word),
+                _ => query.read_value(word),
             }
         }
         query
@@ -139,6 +140,7 @@ mod tests {
             ("/s?scope=a%3Cb", Query { scope: "a<b".into(), ..Query::default() }),
             ("http://host/s;typed", Query { view: View::Typed, ..Query::default() }),
             ("/s/x;nonsense", Query::default()),
+            ("/s&up=&no-maint=&scope=", Query { up: true, no_maint: true, ..Query::default() }),
         ] {
             assert_eq!(Query::read(target.as_bytes(), b"/s"), expected, "{target}");
         }

@@ -1,8 +1,8 @@
-//! A histogram of request latencies over the last seconds. Allocated only if it is displayed somewhere. Must never be
+//! A histogram of request latencies over the last seconds. Allocated only if latencies are measured. Must never be
 //! written by two threads, and never grow.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use base::Moment;
@@ -25,6 +25,7 @@ pub(super) const MOST_SERVERS: usize = 1024;
 /// The counts of one worker, in two banks that are written alternately.
 #[derive(Debug)]
 pub struct Latencies {
+    is_on: AtomicBool,
     banks: [Bank; 2],
 }
 
@@ -73,7 +74,7 @@ pub fn latency_of(bucket: u8) -> f64 {
 
 impl Latencies {
     fn new() -> Box<Self> {
-        Box::new(Self { banks: [Bank::default(), Bank::default()] })
+        Box::new(Self { is_on: AtomicBool::new(true), banks: [Bank::default(), Bank::default()] })
     }
 
     /// Counts a request.
@@ -94,15 +95,18 @@ impl Latencies {
 pub struct LatencyCell(OnceLock<Box<Latencies>>);
 
 impl LatencyCell {
-    /// Returns the histogram; `None`: not displayed.
+    /// Returns the histogram; `None`: not measured.
     #[inline]
     pub fn get(&self) -> Option<&Latencies> {
-        self.0.get().map(|latencies| &**latencies)
+        self.0.get().map(|latencies| &**latencies).filter(|latencies| latencies.is_on.load(Relaxed))
     }
 
-    /// Allocates the histogram.
-    pub(super) fn begin(&self) {
-        self.0.get_or_init(Latencies::new);
+    /// Starts or stops measuring. The first start allocates the histogram, which is kept.
+    pub fn measure(&self, on: bool) {
+        match on {
+            true => self.0.get_or_init(Latencies::new).is_on.store(true, Relaxed),
+            false => self.0.get().into_iter().for_each(|latencies| latencies.is_on.store(false, Relaxed)),
+        }
     }
 }
 
@@ -133,6 +137,11 @@ impl LatencySum {
                 }
             }
         }
+    }
+
+    /// Returns the number of requests.
+    pub const fn count(&self) -> u64 {
+        self.total
     }
 
     /// Adds another sum.
@@ -211,6 +220,17 @@ mod tests {
     }
 
     #[test]
+    fn measuring_can_be_stopped() {
+        let cell = LatencyCell::default();
+        assert!(cell.get().is_none());
+        cell.measure(false);
+        for on in [true, false, true] {
+            cell.measure(on);
+            assert_eq!(cell.get().is_some(), on);
+        }
+    }
+
+    #[test]
     fn sums_join() {
         let (one, two) = (Latencies::new(), Latencies::new());
         one.add(Duration::from_millis(1), at(1));
@@ -219,6 +239,7 @@ mod tests {
         sum.add(&one, at(1));
         other.add(&two, at(1));
         sum.join(&other);
+        assert_eq!(sum.count(), 2);
         assert!(sum.quantile(500).is_some_and(|time| time < 2.0));
         assert!(sum.quantile(1000).is_some_and(|time| time > 60_000.0));
     }

@@ -79,7 +79,7 @@ pub struct ObjectCounters {
     pub session_rate: Rate,
     pub request_rate: Rate,
     pub connection_rate: Rate,
-    /// From the first byte of a request to the head of its response; if displayed.
+    /// From the first byte of a request to the head of its response; if measured.
     pub latency: LatencyCell,
 }
 
@@ -337,7 +337,7 @@ pub struct Counters {
     pub workers: Box<[Arc<WorkerCounters>]>,
     /// The last element belongs to other processes.
     is_shared: bool,
-    /// Latency histograms are allocated.
+    /// Whether latency is measured.
     measures_latency: AtomicBool,
 }
 
@@ -366,19 +366,26 @@ impl Counters {
         Some((workers, others))
     }
 
-    /// Allocates latency histograms: of all frontends and backends, and of the servers with the lowest serial numbers.
-    pub fn measure_latency(&self) {
-        self.measures_latency.store(true, Ordering::Relaxed);
-        for worker in &self.workers {
-            for proxy in &worker.proxies {
-                [&proxy.front, proxy.back()].into_iter().for_each(|counters| counters.latency.begin());
-            }
-            worker.servers.iter().take(latency::MOST_SERVERS).for_each(|server| server.used().latency.begin());
-        }
+    /// Starts or stops to measure latency. Each element of the returned iterator is an object that has switched; the
+    /// caller must exhaust it. Switched are all frontends and backends, and the servers with the lowest serial numbers.
+    pub fn switch_latency(&self, on: bool) -> impl Iterator<Item = ()> {
+        self.measures_latency.store(on, Ordering::Relaxed);
+        self.workers.iter().flat_map(move |worker| {
+            let proxies = worker.proxies.iter().map(move |proxy| {
+                [&proxy.front, proxy.back()].into_iter().for_each(|counters| counters.latency.measure(on));
+            });
+            let servers = worker.servers.iter().take(latency::MOST_SERVERS);
+            proxies.chain(servers.map(move |server| server.used().latency.measure(on)))
+        })
     }
 
-    /// Whether an added object has a histogram.
-    fn has_latency(&self) -> bool {
+    /// Starts to measure the latency of all objects.
+    pub fn measure_latency(&self) {
+        self.switch_latency(true).for_each(drop);
+    }
+
+    /// Whether latency is measured.
+    pub fn measures_latency(&self) -> bool {
         self.measures_latency.load(Ordering::Relaxed)
     }
 
@@ -387,8 +394,8 @@ impl Counters {
     pub fn add_server(&self, serial: usize) -> bool {
         self.workers.iter().all(|worker| {
             let added = worker.servers.push(|_| lazy::ServerCounters::default()) == Ok(serial);
-            if added && serial < latency::MOST_SERVERS && self.has_latency() {
-                worker.server(serial).latency.begin();
+            if added && serial < latency::MOST_SERVERS && self.measures_latency() {
+                worker.server(serial).latency.measure(true);
             }
             added
         })
@@ -402,8 +409,8 @@ impl Counters {
                 false => Arc::clone(&worker.unused),
             };
             let added = worker.proxies.push(|_| ProxyCounters::new(facing)) == Ok(index);
-            if added && self.has_latency() {
-                worker.proxies[index].back().latency.begin();
+            if added && self.measures_latency() {
+                worker.proxies[index].back().latency.measure(true);
             }
             added
         })

@@ -1,11 +1,13 @@
 //! State of the view, and the effects of keys. Must never wait: a separate thread queries the process.
 
+use super::columns::NaturalWidths;
+use super::condition::Severity;
+use super::detail::{ProxyDetails, Topic, topics};
 use super::options::Options;
-use super::sample::{Kind, Sample, printable};
-use super::view::{Scope, SortKey, ViewRow, choose, with_rates};
+use super::sample::{Kind, LatencyAnswer, Sample, is_word, printable};
+use super::view::{Scope, SortOrder, ViewRow, choose, with_rates};
 use base::Moment;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ratatui::widgets::TableState;
 use rt::clock::moment;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,6 +16,8 @@ use std::time::Duration;
 const HISTORY: usize = 600;
 /// Duration for which a message is shown.
 const MESSAGE: Duration = Duration::from_secs(4);
+/// Rows that a page key moves.
+const PAGE: usize = 10;
 
 /// A change that requires confirmation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +42,7 @@ pub enum Mode {
 /// Result of a task.
 pub enum TaskResult {
     Sample(Box<Sample>),
+    Details(Box<ProxyDetails>),
     Done(String),
     Failed(String),
 }
@@ -50,17 +55,46 @@ pub enum Effect {
     Do(String),
 }
 
+/// Numbers of objects that are not fine, over all scopes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Problems {
+    pub proxies_down: usize,
+    pub servers_down: usize,
+    pub degraded: usize,
+}
+
+/// The rows on the screen.
+#[derive(Debug, Default)]
+pub struct Selection {
+    /// Index of the selected row.
+    pub at: usize,
+    /// Index of the first row on the screen.
+    pub first: usize,
+}
+
+impl Selection {
+    /// Moves the first row so that the selected one is on a screen of this height.
+    pub fn scroll(&mut self, height: usize, rows: usize) {
+        self.at = self.at.min(rows.saturating_sub(1));
+        let least = (self.at + 1).saturating_sub(height);
+        self.first = self.first.clamp(least, self.at.max(least)).min(rows.saturating_sub(height.min(rows)));
+    }
+}
+
 pub struct App {
     pub sample: Option<Sample>,
     all: Vec<ViewRow>,
     pub rows: Vec<ViewRow>,
+    pub widths: NaturalWidths,
     pub history: VecDeque<u64>,
     pub scope: Scope,
-    /// The column, and whether the order is reversed.
-    pub sort: (SortKey, bool),
+    pub order: SortOrder,
     pub filter: String,
     pub mode: Mode,
-    pub table: TableState,
+    pub selection: Selection,
+    /// Whether the pane with details is open.
+    pub has_pane: bool,
+    details: Option<ProxyDetails>,
     pub paused: bool,
     /// A text, and whether it is an error.
     pub message: Option<(String, bool)>,
@@ -70,17 +104,19 @@ pub struct App {
 
 impl App {
     pub fn new(options: &Options) -> Self {
-        let scope = options.scope.filter(|scope| *scope != Scope::All).unwrap_or(Scope::Proxies);
         Self {
             sample: None,
             all: Vec::new(),
             rows: Vec::new(),
+            widths: NaturalWidths::default(),
             history: VecDeque::new(),
-            scope,
-            sort: (options.sort, false),
+            scope: options.scope.unwrap_or(Scope::Proxies),
+            order: SortOrder { key: options.sort, reversed: false },
             filter: options.filter.clone(),
             mode: Mode::Normal,
-            table: TableState::default().with_selected(Some(0)),
+            selection: Selection::default(),
+            has_pane: false,
+            details: None,
             paused: false,
             message: None,
             said: moment(),
@@ -105,6 +141,35 @@ impl App {
         self.sum(|one| one.rates.sent)
     }
 
+    /// Counts the objects that are not fine.
+    pub fn problems(&self) -> Problems {
+        let count = |of: &dyn Fn(&ViewRow) -> bool| self.all.iter().filter(|one| of(one)).count();
+        let is_server = |one: &ViewRow| one.row.kind == Kind::Server;
+        let is_down = |one: &ViewRow| one.condition.severity == Severity::Down;
+        Problems {
+            proxies_down: count(&|one| is_down(one) && Scope::Proxies.has(one.row.kind)),
+            servers_down: count(&|one| is_down(one) && is_server(one)),
+            degraded: count(&|one| one.condition.severity == Severity::Degraded && Scope::Proxies.has(one.row.kind)),
+        }
+    }
+
+    /// Whether the process knows `show latency`.
+    pub fn asks_latency(&self) -> bool {
+        self.sample.as_ref().is_some_and(|sample| sample.latency != LatencyAnswer::Unknown)
+    }
+
+    /// Returns the proxy whose details are shown.
+    pub fn detailed_proxy(&self) -> Option<&str> {
+        let chosen = self.chosen().filter(|_| self.has_pane)?;
+        Some(&*chosen.row.proxy).filter(|name| is_word(name))
+    }
+
+    /// Returns the details of the selected row, if the pane is open.
+    pub fn topics(&self) -> Option<Vec<Topic>> {
+        let chosen = self.chosen().filter(|_| self.has_pane)?;
+        Some(topics(self.sample.as_ref()?, chosen, self.details.as_ref()))
+    }
+
     /// Stores the next sample.
     pub fn take(&mut self, sample: Sample) {
         self.all = with_rates(&sample, self.sample.as_ref());
@@ -121,15 +186,19 @@ impl App {
     /// Selects and sorts the rows; the selection is kept.
     fn arrange(&mut self) {
         let chosen = self.chosen().map(|one| (one.row.kind, one.row.label()));
-        self.rows = choose(&self.all, self.scope, self.sort.0, self.sort.1, &self.filter);
+        self.rows = choose(&self.all, self.scope, self.order, &self.filter);
         let place = self.rows.iter().position(|one| chosen == Some((one.row.kind, one.row.label())));
-        let last = self.rows.len().saturating_sub(1);
-        let place = place.unwrap_or_else(|| self.table.selected().unwrap_or(0).min(last));
-        self.table.select(Some(place));
+        self.select(place.unwrap_or(self.selection.at));
+        self.widths = NaturalWidths::of(&self.rows, self.order.key);
     }
 
-    fn chosen(&self) -> Option<&ViewRow> {
-        self.rows.get(self.table.selected()?)
+    fn select(&mut self, at: usize) {
+        self.selection.at = at.min(self.rows.len().saturating_sub(1));
+    }
+
+    /// Returns the selected row.
+    pub fn chosen(&self) -> Option<&ViewRow> {
+        self.rows.get(self.selection.at)
     }
 
     pub fn say(&mut self, text: &str, is_bad: bool) {
@@ -158,30 +227,43 @@ impl App {
             KeyCode::Char('q') => return Effect::End,
             KeyCode::Char('?' | 'h') => self.mode = Mode::Help,
             KeyCode::Char('/') => self.mode = Mode::Filter,
+            KeyCode::Enter => self.has_pane = !self.has_pane,
+            KeyCode::Esc if self.has_pane => self.has_pane = false,
             KeyCode::Esc => self.filter.clear(),
-            KeyCode::Tab | KeyCode::BackTab | KeyCode::Char('v') => self.scope = self.scope.next(),
-            KeyCode::Char('s') => self.sort.0 = self.sort.0.next(),
-            KeyCode::Char('S') => self.sort.1 = !self.sort.1,
             KeyCode::Char(' ') => self.paused = !self.paused,
             KeyCode::Char('+') => self.interval = (self.interval * 2).min(Duration::from_secs(60)),
             KeyCode::Char('-') => self.interval = (self.interval / 2).max(Duration::from_millis(250)),
-            KeyCode::Up | KeyCode::Char('k') => self.table.select_previous(),
-            KeyCode::Down | KeyCode::Char('j') => self.table.select_next(),
-            KeyCode::PageUp => self.table.scroll_up_by(10),
-            KeyCode::PageDown => self.table.scroll_down_by(10),
-            KeyCode::Home => self.table.select_first(),
-            KeyCode::End => self.table.select(Some(self.rows.len().saturating_sub(1))),
             KeyCode::Char('d') => self.ask("drain", "Drain"),
             KeyCode::Char('m') => self.ask("maint", "Put into maintenance:"),
             KeyCode::Char('e') => self.ask("ready", "Make ready:"),
+            KeyCode::Char('p') => self.ask_to_measure(),
             KeyCode::Char('w') => match self.server() {
                 Some(label) => self.mode = Mode::Weight(label, String::new()),
                 None => self.say("choose a server first: Tab shows them", true),
             },
-            _ => {}
+            key => self.move_to(key),
         }
         self.arrange();
         Effect::None
+    }
+
+    /// Handles the keys that change what is shown.
+    fn move_to(&mut self, key: KeyCode) {
+        let at = self.selection.at;
+        match key {
+            KeyCode::Tab | KeyCode::Char('v') => self.scope = self.scope.next(),
+            KeyCode::BackTab => self.scope = self.scope.previous(),
+            KeyCode::Char('s' | '>') => self.order.key = self.order.key.step(1),
+            KeyCode::Char('<') => self.order.key = self.order.key.previous(),
+            KeyCode::Char('S') => self.order.reversed = !self.order.reversed,
+            KeyCode::Up | KeyCode::Char('k') => self.select(at.saturating_sub(1)),
+            KeyCode::Down | KeyCode::Char('j') => self.select(at + 1),
+            KeyCode::PageUp => self.select(at.saturating_sub(PAGE)),
+            KeyCode::PageDown => self.select(at + PAGE),
+            KeyCode::Home => self.select(0),
+            KeyCode::End => self.select(usize::MAX),
+            _ => {}
+        }
     }
 
     /// Returns the selected server.
@@ -196,6 +278,19 @@ impl App {
                 self.mode = Mode::Confirm(Order { words: format!("{words} {label}?"), command });
             }
             None => self.say("choose a server first: Tab shows them", true),
+        }
+    }
+
+    fn ask_to_measure(&mut self) {
+        match self.sample.as_ref().map(|sample| sample.latency) {
+            Some(LatencyAnswer::Off) => {
+                self.mode = Mode::Confirm(Order {
+                    words: "Measure the latency of all requests from now on?".to_owned(),
+                    command: "set profiling latency on".to_owned(),
+                });
+            }
+            Some(LatencyAnswer::Measured) => self.say("percentiles are measured", false),
+            _ => self.say("this process has no percentiles", true),
         }
     }
 
@@ -237,6 +332,7 @@ impl App {
     pub fn hear(&mut self, news: TaskResult) {
         match news {
             TaskResult::Sample(sample) => self.take(*sample),
+            TaskResult::Details(details) => self.details = Some(*details),
             TaskResult::Done(answer) => {
                 let answer = answer.trim();
                 if answer.is_empty() {
@@ -255,32 +351,42 @@ impl App {
 
 /// Returns the server's name in commands, for rows that commands can change.
 fn target(shown: &ViewRow) -> Option<String> {
-    (shown.row.kind == Kind::Server).then(|| shown.row.label())
+    let label = shown.row.label();
+    (shown.row.kind == Kind::Server && is_word(&label)).then_some(label)
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::super::options::{TopTask, parse};
-    use super::super::sample::tests::ANSWER;
+    use super::super::palette::Palette;
+    use super::super::sample::tests::{ANSWER, LATENCY};
     use super::super::screen;
+    use super::super::view::SortKey;
     use super::*;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
+    use std::sync::Arc;
 
-    fn app() -> App {
+    /// The view after two answers, a second apart; `more` follows each of them.
+    pub fn app_after(more: &str) -> App {
         let Ok(TopTask::Run(options)) = parse(&["/x".into()]) else { panic!("a run") };
         let mut app = App::new(&options);
-        let first = Sample::parse(ANSWER).expect("an answer");
+        let first = Sample::parse(&format!("{ANSWER}{more}")).expect("an answer");
         let mut second = first.clone();
         second.at = first.at + Duration::from_secs(1);
-        second.rows[0].requests += 1234;
-        second.rows[0].errors += 3;
+        let front = Arc::make_mut(&mut second.rows[0]);
+        front.requests += 1234;
+        front.errors += 3;
         app.take(first);
         app.take(second);
         app
     }
 
-    fn press(app: &mut App, keys: &str) -> Effect {
+    fn app() -> App {
+        app_after("")
+    }
+
+    pub fn press(app: &mut App, keys: &str) -> Effect {
         let mut last = Effect::None;
         for letter in keys.chars() {
             let code = match letter {
@@ -289,6 +395,7 @@ mod tests {
                 '\u{1b}' => KeyCode::Esc,
                 '\u{8}' => KeyCode::Backspace,
                 '↓' => KeyCode::Down,
+                '↑' => KeyCode::Up,
                 other => KeyCode::Char(other),
             };
             last = app.key(code.into());
@@ -296,44 +403,21 @@ mod tests {
         last
     }
 
-    fn drawn(app: &mut App, width: u16, height: u16) -> String {
+    pub fn drawn(app: &mut App, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
-        terminal.draw(|frame| screen::draw(app, frame)).expect("drawn");
+        let palette = Palette::of(None, None);
+        terminal.draw(|frame| screen::draw(app, palette, frame)).expect("drawn");
         let buffer = terminal.backend().buffer().clone();
         let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
         (0..height).map(line).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
-    fn the_head_and_both_views_are_drawn() {
-        let mut app = app();
-        let text = drawn(&mut app, 130, 20);
-        for part in [
-            " HAProxy  2.6.12 on edge-1   pid 7   up 1h01m",
-            "connections 12/2000   requests/s 1.2k   errors/s 3",
-            "17% busy",
-            "NAMEv",
-            "www",
-            "2 proxies",
-        ] {
-            assert!(text.contains(part), "{part}:\n{text}");
-        }
-        assert!(!text.contains("app/s1"), "{text}");
-        press(&mut app, "\t");
-        let text = drawn(&mut app, 130, 20);
-        assert!(text.contains("app/s1") && text.contains("DOWN 1/2") && text.contains("2 servers"), "{text}");
-        // Narrow terminals omit columns from the right.
-        let text = drawn(&mut app, 50, 10);
-        assert!(text.contains("STATUS") && !text.contains("OUT/S"), "{text}");
-        drawn(&mut app, 3, 2);
-    }
-
-    #[test]
     fn a_server_is_changed_after_a_question() {
         let mut app = app();
-        assert_eq!(press(&mut app, "d"), Effect::None);
+        assert_eq!(press(&mut app, "↓d"), Effect::None);
         assert!(app.message.as_ref().is_some_and(|(text, bad)| *bad && text.contains("choose a server")));
-        press(&mut app, "\t↓d");
+        press(&mut app, "\t↑d");
         assert!(drawn(&mut app, 100, 20).contains("Drain app/s2?"));
         assert_eq!(press(&mut app, "n"), Effect::None);
         assert_eq!(app.mode, Mode::Normal);
@@ -348,14 +432,27 @@ mod tests {
     }
 
     #[test]
+    fn names_cannot_add_commands() {
+        let text = ANSWER.replace("app,s2", "app,s2;quit");
+        let mut app = app();
+        app.take(Sample::parse(&text).expect("an answer"));
+        press(&mut app, "\td");
+        assert_eq!((app.rows[0].row.name.as_str(), app.mode.clone()), ("s2;quit", Mode::Normal));
+        app.take(Sample::parse(&ANSWER.replace("\napp,", "\na b,")).expect("an answer"));
+        press(&mut app, "\n");
+        assert_eq!((app.has_pane, app.detailed_proxy()), (true, None));
+    }
+
+    #[test]
     fn rows_are_filtered_and_the_chosen_one_stays() {
         let mut app = app();
         press(&mut app, "\t↓");
-        assert_eq!(app.chosen().map(|one| one.row.label()).as_deref(), Some("app/s2"));
-        press(&mut app, "ss");
-        assert_eq!(app.sort.0, SortKey::Sessions);
-        assert_eq!(app.rows[0].row.label(), "app/s2");
-        assert_eq!(app.table.selected(), Some(0));
+        assert_eq!(app.chosen().map(|one| one.row.label()).as_deref(), Some("app/s1"));
+        press(&mut app, "sss");
+        assert_eq!(app.order.key, SortKey::Sessions);
+        assert_eq!((app.rows[0].row.label().as_str(), app.selection.at), ("app/s2", 1));
+        press(&mut app, "<S");
+        assert_eq!((app.order.key, app.order.reversed), (SortKey::Since, true));
         press(&mut app, "/s1");
         assert_eq!((app.rows.len(), app.filter.as_str()), (1, "s1"));
         assert!(drawn(&mut app, 100, 20).contains("filter: s1_"));
@@ -364,5 +461,57 @@ mod tests {
         press(&mut app, "\u{1b}?");
         assert!(drawn(&mut app, 100, 20).contains("make it ready"));
         assert_eq!(press(&mut app, "xq"), Effect::End);
+    }
+
+    #[test]
+    fn the_pane_follows_the_selection() {
+        let mut app = app();
+        assert!(app.topics().is_none() && app.detailed_proxy().is_none());
+        press(&mut app, "\t\n");
+        assert_eq!(app.detailed_proxy(), Some("app"));
+        assert!(drawn(&mut app, 80, 24).contains(" server app/s2 "));
+        press(&mut app, "↓");
+        assert!(drawn(&mut app, 80, 24).contains(" server app/s1 "));
+        press(&mut app, "/s2\n");
+        assert!(drawn(&mut app, 80, 24).contains(" server app/s2 "));
+        // Escape closes the pane first, then it removes the filter.
+        press(&mut app, "\u{1b}");
+        assert_eq!((app.has_pane, app.filter.as_str()), (false, "s2"));
+        press(&mut app, "\u{1b}");
+        assert_eq!(app.filter, "");
+    }
+
+    #[test]
+    fn percentiles_are_measured_after_a_question() {
+        let mut app = app();
+        assert!(!app.asks_latency());
+        press(&mut app, "p");
+        assert_eq!(app.message, Some(("this process has no percentiles".to_owned(), true)));
+        let mut app = app_after("Latency is not measured: x\n\n");
+        assert!(app.asks_latency());
+        assert_eq!(press(&mut app, "py"), Effect::Do("set profiling latency on".to_owned()));
+        let mut app = app_after(LATENCY);
+        assert!(app.asks_latency());
+        press(&mut app, "p");
+        assert_eq!(app.message, Some(("percentiles are measured".to_owned(), false)));
+    }
+
+    #[test]
+    fn the_selected_row_is_on_the_screen() {
+        let mut selection = Selection::default();
+        for (at, height, rows, first) in [
+            (0, 5, 20, 0),
+            (4, 5, 20, 0),
+            (5, 5, 20, 1),
+            (19, 5, 20, 15),
+            (14, 5, 20, 14),
+            (18, 50, 20, 0),
+            (3, 5, 2, 0),
+            (0, 0, 0, 0),
+        ] {
+            selection.at = at;
+            selection.scroll(height, rows);
+            assert_eq!(selection.first, first, "{at} {height} {rows}");
+        }
     }
 }

@@ -1,15 +1,23 @@
 //! A terminal view of a running process, Weir or HAProxy, through its stats socket (`show info`, `show stat`). Must
-//! never require output that differs between both.
+//! never require output that differs between both: percentiles are optional.
 //!
-//! [`options`] parses the command line, [`socket`] sends the query, [`sample`] parses the output, [`view`] selects and
-//! sorts rows, [`screen`] draws them, [`app`] handles the keys, and [`terminal`] has the thread that queries.
+//! [`options`] parses the command line, [`socket`] sends the query, [`sample`] parses the output, [`condition`] finds
+//! what is wrong, [`view`] selects and sorts rows, [`columns`] selects columns, [`detail`] describes one row,
+//! [`screen`] draws in the styles of [`palette`], [`app`] handles the keys, and [`terminal`] has the thread that
+//! queries.
 
 mod app;
+mod columns;
+mod condition;
+mod detail;
 mod format;
 mod options;
+mod palette;
 mod plain;
 mod sample;
 mod screen;
+#[cfg(test)]
+mod screens;
 mod socket;
 mod terminal;
 mod view;
@@ -46,7 +54,8 @@ pub fn main(words: &[OsString]) -> Outcome {
 
 /// Prints one table.
 fn once(options: &Options) -> Outcome {
-    let sample = match socket::ask(&options.socket, sample::QUESTION).map_err(|why| options.failure(&why)) {
+    let sample = match socket::ask(&options.socket, sample::QUESTION_WITH_LATENCY).map_err(|why| options.failure(&why))
+    {
         Ok(text) => Sample::parse(&text),
         Err(outcome) => return outcome,
     };

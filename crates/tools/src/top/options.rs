@@ -17,15 +17,18 @@ Usage: weir top [OPTIONS] [SOCKET]
                      /run/haproxy.sock
   --once             print one table and exit
   --view VIEW        all (the default with --once), proxies (the default), servers
-  --sort COLUMN      name (the default), status, sessions, queue, requests, errors, in, out, time
-  --filter TEXT      rows whose name or status contains that
+  --sort COLUMN      status (the default: what is down first, then what lacks something),
+                     name (the order of the configuration), since, sessions, queue,
+                     requests, errors, in, out, time, p50, p95, p99
+  --filter TEXT      rows whose name, status or reason contains that
   --interval SECONDS between two looks (1)
   -h, --help         print this page
 
-Keys: Tab or v changes the view, s the column to sort by, S the direction, / filters,
-d drains the chosen server, m puts it into maintenance, e makes it ready, w sets its
-weight (each asks first, and needs level admin on the socket), Space pauses, ? shows
-the keys, q ends.
+Keys: Enter shows the details of the chosen row, Tab or v changes the view, s the column
+to sort by, S the direction, / filters, d drains the chosen server, m puts it into
+maintenance, e makes it ready, w sets its weight, p measures percentiles (each asks first,
+and needs level admin on the socket), Space pauses, ? shows the keys, q ends. No colours
+are used if NO_COLOR is set.
 ";
 
 /// Settings of the command line.
@@ -63,7 +66,7 @@ pub fn parse(words: &[OsString]) -> Result<TopTask, Outcome> {
         socket: Socket::Tcp(String::new()),
         once: false,
         scope: None,
-        sort: SortKey::Name,
+        sort: SortKey::Status,
         filter: String::new(),
         interval: Duration::from_secs(1),
     };

@@ -1,24 +1,35 @@
 //! One table as plain text (`--once`). Must never contain a control character.
 
+use super::columns::{COLUMNS, Column, GAP, NO_VALUE, Shape, width_of};
 use super::options::Options;
 use super::sample::Sample;
-use super::view::{COLUMNS, Scope, TEXTS, cells, choose, with_rates};
+use super::view::{Scope, SortOrder, ViewRow, choose, with_rates};
 
 /// Returns the table, titles first. Columns are as wide as their content.
 pub fn table(sample: &Sample, options: &Options) -> String {
     let scope = options.scope.unwrap_or(Scope::All);
-    let rows = choose(&with_rates(sample, None), scope, options.sort, false, &options.filter);
-    let titles = COLUMNS.map(|(title, _)| title.to_owned());
-    let lines: Vec<[String; COLUMNS.len()]> = std::iter::once(titles).chain(rows.iter().map(cells)).collect();
-    let width = |at: usize| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..COLUMNS.len()).map(width).collect();
+    let order = SortOrder { key: options.sort, reversed: false };
+    let rows = choose(&with_rates(sample, None), scope, order, &options.filter);
+    let mut columns: Vec<&Column> = COLUMNS.iter().collect();
+    columns.sort_by_key(|column| column.place);
+    let titles = columns.iter().map(|column| column.title.to_owned()).collect();
+    // Programs split the table into words of ASCII.
+    let plain = |column: &Column, one: &ViewRow| match (column.title, (column.cell)(one)) {
+        ("KIND", _) => one.row.kind.name().to_owned(),
+        (_, cell) if cell == NO_VALUE => "-".to_owned(),
+        (_, cell) => cell,
+    };
+    let cells = rows.iter().map(|one| columns.iter().map(|column| plain(column, one)).collect());
+    let lines: Vec<Vec<String>> = std::iter::once(titles).chain(cells).collect();
+    let width = |at: usize| lines.iter().map(|line| width_of(&line[at])).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
     let mut text = String::new();
     for line in &lines {
-        let padded =
-            line.iter().zip(&widths).enumerate().map(|(at, (cell, width))| {
-                if at < TEXTS { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-            });
-        text.push_str(padded.collect::<Vec<_>>().join("  ").trim_end());
+        let padded = line.iter().zip(&widths).zip(&columns).map(|((cell, width), column)| {
+            let blanks = " ".repeat(width.saturating_sub(width_of(cell)));
+            if column.shape == Shape::Number { blanks + cell } else { cell.clone() + &blanks }
+        });
+        text.push_str(padded.collect::<Vec<_>>().join(&" ".repeat(GAP)).trim_end());
         text.push('\n');
     }
     text
@@ -32,17 +43,10 @@ mod tests {
     use crate::stats_socket::Socket;
 
     #[test]
-    fn columns_stand_below_each_other() {
+    fn columns_are_aligned() {
         let Ok(TopTask::Run(options)) = parse(&["--once".into(), "/x".into()]) else { panic!("a run") };
         assert_eq!(options.socket, Socket::Unix("/x".into()));
         let text = table(&Sample::parse(ANSWER).expect("an answer"), &options);
-        let wanted = "\
-NAME    KIND      STATUS    WEIGHT  SESSIONS  QUEUE  REQ/S  ERR/S  ERRORS  IN/S  OUT/S  TIME
-www     frontend  OPEN           -        12      -     40      0       3     0      0     -
-app/s1  server    UP            10         3      0     20      0       1     0      0   7ms
-app/s2  server    DOWN 1/2      10         5      2      0      0       5     0      0  95ms
-app     backend   UP          1 up         8      1     20      0       6     0      0  12ms
-";
-        assert_eq!(text, wanted);
+        assert_eq!(text, include_str!("screens/once.txt"), "{text}");
     }
 }

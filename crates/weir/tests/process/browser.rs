@@ -70,6 +70,11 @@ impl Browser {
 
     /// Sends a command and waits for its result.
     pub fn call(&mut self, method: &str, parameters: Value) -> Value {
+        self.try_call(method, parameters).unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    /// Sends a command and waits for its result or its error.
+    fn try_call(&mut self, method: &str, parameters: Value) -> Result<Value, Value> {
         self.number += 1;
         let mut order = json!({ "id": self.number, "method": method, "params": parameters });
         if !self.session.is_empty() {
@@ -81,8 +86,8 @@ impl Browser {
         loop {
             let mut message = self.message();
             if message["id"] == self.number {
-                assert!(message["error"].is_null(), "{method}: {message}");
-                return message["result"].take();
+                let error = message["error"].take();
+                return if error.is_null() { Ok(message["result"].take()) } else { Err(error) };
             }
             self.events.push(message);
         }
@@ -102,11 +107,16 @@ impl Browser {
 
     /// Waits until an expression is true in the page.
     pub fn wait(&mut self, expression: &str) {
-        let wait = format!(
-            "new Promise((done) => {{ const look = () => {{ let seen = false; try {{ seen = !!({expression}); }} catch (_) {{}} \
-             if (seen) done(true); else setTimeout(look, 50); }}; look(); }})"
-        );
-        assert_eq!(self.value(&wait), true, "{expression}");
+        assert_eq!(self.value(&promise_of(expression)), true, "{expression}");
+    }
+
+    /// Waits until an expression is true in the page that a form leads to: the page before it is left while it is asked.
+    pub fn wait_for_next(&mut self, expression: &str) {
+        const MOST_PAGES: usize = 5;
+        let wanted = json!({ "expression": promise_of(expression), "awaitPromise": true, "returnByValue": true });
+        let mut results = (0..MOST_PAGES).map(|_| self.try_call("Runtime.evaluate", wanted.clone()));
+        let result = results.find_map(Result::ok).expect("a page that stays");
+        assert_eq!(result["result"]["value"], true, "{expression}");
     }
 
     /// Clicks in the middle of an element, with mouse events.
@@ -174,6 +184,14 @@ impl Browser {
         };
         self.events.iter().filter(is_one).collect()
     }
+}
+
+/// Returns a promise of the time when an expression is true.
+fn promise_of(expression: &str) -> String {
+    format!(
+        "new Promise((done) => {{ const look = () => {{ let seen = false; try {{ seen = !!({expression}); }} catch (_) {{}} \
+         if (seen) done(true); else setTimeout(look, 50); }}; look(); }})"
+    )
 }
 
 impl Drop for Browser {

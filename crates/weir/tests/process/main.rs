@@ -76,6 +76,8 @@ mod services;
 mod shared_counts;
 mod sockpair;
 mod spoe;
+mod statistics_cells;
+mod statistics_page;
 mod support;
 mod tls_endings;
 mod tls_limit;

@@ -19,6 +19,7 @@ mod frontends;
 mod handover;
 mod http_client;
 mod info;
+mod latency;
 mod limits;
 mod lists;
 mod memory;
@@ -98,6 +99,7 @@ const TABLES: &[&[Command<Worker>]] = &[
     captures::TABLE,
     memory::TABLE,
     platform::TABLE,
+    latency::TABLE,
     profiling::TABLE,
     rules::TABLE,
     traces::TABLE,

@@ -47,6 +47,12 @@ fn set_profiling<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
                 engine::on_every_worker(&call.state.process, move |worker| worker.rule_costs.measure(on)).await;
             }
             ("rules", _) => call.refuse("Expects either 'on' or 'off'."),
+            ("latency", word @ ("on" | "off")) => {
+                for () in call.state.process.counters.switch_latency(word == "on") {
+                    call.answer.relieve().await?;
+                }
+            }
+            ("latency", _) => call.refuse("Expects either 'on' or 'off'."),
             ("memory", "on" | "off") => call.refuse("Memory profiling not compiled in."),
             ("memory", _) => call.refuse("Expects either 'on' or 'off'."),
             _ => call.refuse("Expects either 'tasks' or 'memory'."),
@@ -94,6 +100,7 @@ fn show_profiling<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
         let found =
             engine::on_every_worker(&call.state.process, |_| (rt::task_profile(), rt::activity().measures)).await;
         let rules = call.state.rule_costs.is_on();
+        let latency = call.state.process.counters.measures_latency();
         if wish.status {
             let state = if found.iter().any(|(_, measures)| *measures) { "on" } else { "off" };
             let _ = write!(
@@ -104,6 +111,10 @@ fn show_profiling<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
             if rules {
                 call.answer
                     .push("Per-rule profiling                  : on            # set profiling rules {on|off}\n");
+            }
+            if latency {
+                call.answer
+                    .push("Latency of requests                 : on            # set profiling latency {on|off}\n");
             }
         }
         if wish.tasks {
