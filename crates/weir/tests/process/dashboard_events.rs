@@ -10,7 +10,7 @@ use std::process::Command;
 
 /// The number of elements.
 fn count(selector: &str) -> String {
-    format!("document.querySelectorAll('{selector}').length")
+    format!("document.querySelectorAll({selector:?}).length")
 }
 
 #[test]
