@@ -1,14 +1,18 @@
-//! The included tools: a load generator, a test origin, a benchmark and a terminal view. They observe a load balancer,
-//! this one or another, from outside, and must never depend on its rules: they use `conn` and `rt` only.
+//! The included tools: a load generator, a test origin, a benchmark, a terminal view and a client of the runtime API. They
+//! observe a load balancer, this one or another, from outside, and must never depend on its rules: they use `conn` and
+//! `rt`, and `config` only to find a socket.
 //!
-//! Each tool is a command of the program: `weir origin`, `weir load`, `weir bench`, `weir top`. Each prints its own
+//! Each tool is a command of the program: `weir origin`, `weir load`, `weir bench`, `weir top`,
+//! `weir ctl`. Each prints its own
 //! output.
 
 pub mod bench;
+pub mod ctl;
 mod frames;
 pub mod load;
 pub mod origin;
 mod outcome;
+mod stats_socket;
 pub mod top;
 
 pub use outcome::Outcome;
@@ -38,6 +42,7 @@ pub const TOOLS: &[Tool] = &[
         run: bench::main,
     },
     Tool { name: "top", doc: "shows what a running process does", help: top::help, run: top::main },
+    Tool { name: "ctl", doc: "sends commands to a running process", help: ctl::help, run: ctl::main },
 ];
 
 /// Returns the tool of that name.

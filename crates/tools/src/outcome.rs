@@ -12,6 +12,10 @@ pub enum Outcome {
     Failed(String),
     /// The command line or a file was not understood: status 2, and one line with the place.
     Misused(String),
+    /// A process cannot be asked: status 2, and one line with the reason.
+    Unreachable(String),
+    /// That status. The reason was printed.
+    Reported(u8),
 }
 
 impl Outcome {
@@ -20,7 +24,9 @@ impl Outcome {
     pub fn finish(&self, tool: &str) -> ExitCode {
         let (line, status) = match self {
             Self::Done => return ExitCode::SUCCESS,
+            Self::Reported(status) => return ExitCode::from(*status),
             Self::Failed(why) => (why.clone(), 1),
+            Self::Unreachable(why) => (why.clone(), 2),
             Self::Misused(why) => (format!("{why}. Run 'weir {tool} --help' for the list of options."), 2),
         };
         // There is no reader if standard error is closed.

@@ -22,11 +22,12 @@ USAGE
     weir load | origin | bench [OPTIONS]    a load generator, a test origin server, a benchmark that compares proxies;
                                             each has a --help
     weir reload [-S ADDRESS]                asks a master for a reload and prints what it answers
-    weir diff OLD NEW                       tells what a reload from one configuration to another would change
+    weir diff OLD NEW                       names what differs between two configurations, and what a reload does
     weir lint [-j] -f FILE                  reports what the files contain that cannot work; see weir lint --help
     weir completions bash|zsh|fish          prints a completion script for that shell
     weir manual                             prints this page in the format of man(1)
     weir top [SOCKET]                       shows what a running process does, Weir or HAProxy; see weir top --help
+    weir ctl [OPTIONS] [COMMAND...]         sends commands to a running process; see weir ctl --help
 
     Flags come in any order, each as a word of its own. The command line takes precedence over the configuration.
 ";

@@ -1,11 +1,11 @@
-//! The included tools: a load generator, a test origin, a benchmark, a terminal monitor. Owns whether this build has
+//! The included tools: a load generator, a test origin, a benchmark, a terminal monitor, a client of the runtime API. Owns whether this build has
 //! them (cargo's feature `tools`, on by default). Must never run the proxy.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// The first words that run a tool.
-pub const NAMES: [&str; 4] = ["load", "origin", "bench", "top"];
+pub const NAMES: [&str; 5] = ["load", "origin", "bench", "top", "ctl"];
 
 /// Runs the tool that the first word names with the remaining words. `None`: the first word is not a tool.
 pub fn run(words: &[OsString]) -> Option<ExitCode> {

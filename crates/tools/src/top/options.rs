@@ -2,8 +2,8 @@
 
 use super::view::{Scope, SortKey};
 use crate::Outcome;
+use crate::stats_socket::{Socket, USUAL};
 use std::ffi::OsString;
-use std::path::Path;
 use std::time::Duration;
 
 pub const PAGE: &str = "\
@@ -12,8 +12,9 @@ Shows what a running process does, Weir or HAProxy, through its stats socket.
 Usage: weir top [OPTIONS] [SOCKET]
 
   SOCKET             path of a stats socket, unix@PATH, or HOST:PORT. Without it the first
-                     of these that exists: /run/weir.sock, /run/weir/admin.sock,
-                     /run/haproxy/admin.sock, /var/run/haproxy.sock, /run/haproxy.sock
+                     of these that exists: /run/weir.sock, /run/weir/stats.sock,
+                     /run/weir/admin.sock, /run/haproxy/admin.sock, /var/run/haproxy.sock,
+                     /run/haproxy.sock
   --once             print one table and exit
   --view VIEW        all (the default with --once), proxies (the default), servers
   --sort COLUMN      name (the default), status, sessions, queue, requests, errors, in, out, time
@@ -26,40 +27,6 @@ d drains the chosen server, m puts it into maintenance, e makes it ready, w sets
 weight (each asks first, and needs level admin on the socket), Space pauses, ? shows
 the keys, q ends.
 ";
-
-/// Common paths of stats sockets.
-const USUAL: [&str; 5] =
-    ["/run/weir.sock", "/run/weir/admin.sock", "/run/haproxy/admin.sock", "/var/run/haproxy.sock", "/run/haproxy.sock"];
-
-/// Address of a stats socket.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Socket {
-    Unix(OsString),
-    Tcp(String),
-}
-
-impl Socket {
-    fn parse(word: &OsString) -> Self {
-        let text = word.to_string_lossy();
-        if let Some(path) = text.strip_prefix("unix@") {
-            return Self::Unix(path.into());
-        }
-        let address = ["tcp@", "ipv4@", "ipv6@"].iter().find_map(|prefix| text.strip_prefix(prefix)).unwrap_or(&text);
-        let is_address = !address.contains('/')
-            && address
-                .rsplit_once(':')
-                .is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|one| one.is_ascii_digit()));
-        if is_address { Self::Tcp(address.to_owned()) } else { Self::Unix(word.clone()) }
-    }
-
-    /// Returns the address for display.
-    pub fn shown(&self) -> String {
-        match self {
-            Self::Unix(path) => path.to_string_lossy().into_owned(),
-            Self::Tcp(address) => address.clone(),
-        }
-    }
-}
 
 /// Settings of the command line.
 #[derive(Debug, Clone, PartialEq)]
@@ -131,10 +98,9 @@ pub fn parse(words: &[OsString]) -> Result<TopTask, Outcome> {
             _ => socket = Some(Socket::parse(word)),
         }
     }
-    let found =
-        socket.or_else(|| USUAL.iter().find(|path| Path::new(path).exists()).map(|path| Socket::Unix((*path).into())));
-    options.socket =
-        found.ok_or_else(|| Outcome::Failed("no SOCKET is named, and none is at a usual place".to_owned()))?;
+    options.socket = socket
+        .or_else(|| Socket::at(&USUAL))
+        .ok_or_else(|| Outcome::Failed("no SOCKET is named, and none is at a usual place".to_owned()))?;
     Ok(TopTask::Run(options))
 }
 
@@ -159,20 +125,6 @@ mod tests {
         assert_eq!(read("--help"), Ok(TopTask::Help));
         for line in ["--view none x", "--sort", "--interval 0 x", "--what x", "a b", "--interval NaN x"] {
             assert!(matches!(read(line), Err(Outcome::Misused(_))), "{line}");
-        }
-    }
-
-    #[test]
-    fn sockets_are_paths_or_addresses() {
-        for (word, wanted) in [
-            ("/run/a.sock", Socket::Unix("/run/a.sock".into())),
-            ("unix@a:1", Socket::Unix("a:1".into())),
-            ("localhost:9999", Socket::Tcp("localhost:9999".to_owned())),
-            ("ipv6@[::1]:1", Socket::Tcp("[::1]:1".to_owned())),
-            ("./a:1", Socket::Unix("./a:1".into())),
-            ("sock", Socket::Unix("sock".into())),
-        ] {
-            assert_eq!(Socket::parse(&word.into()), wanted, "{word}");
         }
     }
 }

@@ -26,9 +26,10 @@ pub fn table(sample: &Sample, options: &Options) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::options::{Socket, TopTask, parse};
+    use super::super::options::{TopTask, parse};
     use super::super::sample::tests::ANSWER;
     use super::*;
+    use crate::stats_socket::Socket;
 
     #[test]
     fn columns_stand_below_each_other() {

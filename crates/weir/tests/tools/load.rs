@@ -1,14 +1,11 @@
 //! `weir load` from outside: its output, errors and exit. The other end is `weir origin`.
 
 use crate::support::{Folder, PATIENCE, ProcessResult, Running, WEIR, free_port, line, pid, run};
+use crate::terminal::terminal;
 use rustix::process::{Signal, kill_process};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::File;
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 
@@ -305,18 +302,6 @@ fn the_live_view_gives_the_terminal_back_when_it_is_interrupted() {
 
 fn contains(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|bytes| bytes == part)
-}
-
-/// Opens a terminal of that size: the user's side, and the program's side.
-fn terminal(width: u16, height: u16) -> (File, File) {
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-    grantpt(&master).unwrap();
-    unlockpt(&master).unwrap();
-    let name = ptsname(&master, Vec::new()).unwrap();
-    let path = Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()));
-    let program = File::options().read(true).write(true).open(path).unwrap();
-    tcsetwinsize(&program, Winsize { ws_col: width, ws_row: height, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
-    (File::from(master), program)
 }
 
 #[test]

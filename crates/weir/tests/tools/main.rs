@@ -4,6 +4,7 @@
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 mod bench;
+mod ctl;
 mod load;
 mod origin;
 #[path = "../shared/ports.rs"]
@@ -13,4 +14,5 @@ mod scripts;
 #[allow(dead_code, reason = "the tests of the program itself use the rest")]
 #[path = "../process/support.rs"]
 mod support;
+mod terminal;
 mod top;
