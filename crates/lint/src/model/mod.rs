@@ -11,14 +11,14 @@ mod tables;
 pub use condition::{Acl, Condition, Term, TermKind, Test, predefined};
 pub use sample::{Sample, samples_in};
 pub use statement::{Statement, StatementKind};
-pub use tables::{CounterAccess, CounterRead, Datum, counter_of_action, counter_of_call};
+pub use tables::{CounterAccess, CounterRead, Datum, Track, counter_of_action, counter_of_call};
 
 use crate::Configuration;
-use config::document::{Document, Line, Word};
+use config::document::{Document, Line, Section, Word};
 use config::span::Span;
-use config::spec::{ProxyKind, ProxySpec, Spec};
+use config::spec::{ProxyKind, ProxySpec, Spec, TableSpec};
 use reach::Reach;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A whole configuration.
 pub struct Model<'a> {
@@ -26,6 +26,12 @@ pub struct Model<'a> {
     pub document: &'a Document,
     pub proxies: Vec<Proxy<'a>>,
     reach: Reach,
+    /// Indices of the proxies that accept connections.
+    fronts: Vec<usize>,
+    /// Indices of the proxies that may have servers, by name.
+    backends: BTreeMap<&'a str, usize>,
+    /// Stick tables of proxies, by name.
+    tables: BTreeMap<&'a str, &'a TableSpec>,
     /// Names in lines that are not part of the document.
     elsewhere: BTreeSet<String>,
 }
@@ -35,12 +41,18 @@ pub struct Proxy<'a> {
     pub spec: &'a ProxySpec,
     /// Index in [`Model::proxies`] and in [`Spec::proxies`].
     pub index: usize,
-    /// The lines of the section itself.
+    /// The section itself.
+    pub section: Option<&'a Section>,
+    /// Its lines.
     pub lines: &'a [Line],
     /// Its ACLs, those of its `defaults` section included.
     pub acls: Vec<Acl>,
+    /// Positions in `acls`, by name and by whether the ACL is inherited.
+    acl_names: BTreeMap<(String, bool), usize>,
     /// Its rules in the order of the file, those of its `defaults` section included.
     pub statements: Vec<Statement<'a>>,
+    /// Its `track-sc` rules.
+    pub tracks: Vec<Track>,
     /// The samples in its own lines.
     pub samples: Vec<Sample>,
 }
@@ -55,16 +67,34 @@ impl<'a> Model<'a> {
             let own = sections.find(|section| {
                 (section.line.file, section.line.number) == (proxy.name.span.file, proxy.name.span.line)
             });
-            let lines = own.map_or(&[][..], |section| &section.body);
-            proxies.push(Proxy::new(proxy, index, lines));
+            proxies.push(Proxy::new(proxy, index, own));
         }
         let reach = Reach::of(&spec.proxies);
-        Self { spec, document, proxies, reach, elsewhere: elsewhere::names(sources, document) }
+        let backends = proxies.iter().filter(|proxy| proxy.may_have_servers());
+        let backends = backends.map(|proxy| (proxy.name(), proxy.index)).collect();
+        let fronts = proxies.iter().filter(|proxy| proxy.has_clients()).map(|proxy| proxy.index).collect();
+        let tables = spec.proxies.iter().filter_map(|proxy| Some((&*proxy.name.value, proxy.stick_table.as_ref()?)));
+        let tables = tables.collect();
+        Self {
+            spec,
+            document,
+            proxies,
+            reach,
+            fronts,
+            backends,
+            tables,
+            elsewhere: elsewhere::names(sources, document),
+        }
     }
 
     /// Whether a name is in a block whose condition is false, or in a file that a filter names.
     pub fn is_named_elsewhere(&self, name: &str) -> bool {
         self.elsewhere.contains(name)
+    }
+
+    /// Returns the proxy of that name that may have servers.
+    pub fn backend(&self, name: &str) -> Option<&Proxy<'a>> {
+        self.proxies.get(*self.backends.get(name)?)
     }
 
     /// Whether a script may do what no line says.
@@ -74,12 +104,14 @@ impl<'a> Model<'a> {
 
     /// Returns the proxies that may serve requests of a frontend, itself included if it has servers of its own.
     pub fn backends_of(&self, frontend: &Proxy<'a>) -> impl Iterator<Item = &Proxy<'a>> {
-        self.proxies.iter().filter(|backend| self.reach.is_selected(frontend.index, backend.index))
+        let all = if frontend.has_clients() { self.proxies.as_slice() } else { &[] };
+        all.iter().filter(|backend| self.reach.is_selected(frontend.index, backend.index))
     }
 
     /// Returns the frontends whose requests a backend may serve.
     pub fn frontends_of(&self, backend: &Proxy<'a>) -> impl Iterator<Item = &Proxy<'a>> {
-        self.proxies.iter().filter(|frontend| self.reach.is_selected(frontend.index, backend.index))
+        let frontends = self.fronts.iter().filter_map(|index| self.proxies.get(*index));
+        frontends.filter(|frontend| self.reach.is_selected(frontend.index, backend.index))
     }
 
     /// Returns every proxy whose rules a stream of this proxy may run through.
@@ -98,11 +130,14 @@ impl<'a> Model<'a> {
 }
 
 impl<'a> Proxy<'a> {
-    fn new(spec: &'a ProxySpec, index: usize, lines: &'a [Line]) -> Self {
+    fn new(spec: &'a ProxySpec, index: usize, section: Option<&'a Section>) -> Self {
+        let lines = section.map_or(&[][..], |section| &section.body);
         let acls = condition::acls(&spec.rules.acls);
         let statements = statement::statements(spec);
+        let acl_names = acls.iter().enumerate().map(|(at, acl)| ((acl.name.clone(), acl.inherited), at)).collect();
+        let tracks = tables::tracks(&statements, &spec.name.value);
         let samples = lines.iter().flat_map(|line| samples_in(&line.words)).collect();
-        Self { spec, index, lines, acls, statements, samples }
+        Self { spec, index, section, lines, acls, acl_names, statements, tracks, samples }
     }
 
     pub fn name(&self) -> &'a str {
@@ -140,7 +175,7 @@ impl<'a> Proxy<'a> {
 
     /// Returns the ACL that a condition names; `inherited`: the condition is in the `defaults` section.
     pub fn acl(&self, name: &str, inherited: bool) -> Option<&Acl> {
-        self.acls.iter().find(|acl| acl.name == name && acl.inherited == inherited)
+        self.acls.get(*self.acl_names.get(&(name.to_owned(), inherited))?)
     }
 
     /// Returns every test: those of ACLs and those written in conditions.

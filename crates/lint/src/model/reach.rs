@@ -2,20 +2,29 @@
 //! one. Must never decide whether a rule applies.
 
 use config::spec::{ProxyKind, ProxySpec};
+use std::collections::BTreeMap;
 
 /// For each proxy, the proxies that may serve its requests.
 pub struct Reach(Vec<Vec<bool>>);
 
 impl Reach {
     pub fn of(proxies: &[ProxySpec]) -> Self {
+        let backends = proxies.iter().enumerate().filter(|(_, proxy)| proxy.kind != ProxyKind::Frontend);
+        let by_name: BTreeMap<&str, usize> =
+            backends.map(|(index, proxy)| (proxy.name.value.as_str(), index)).collect();
         let row = |frontend: &ProxySpec| {
-            let mut selected = vec![false; proxies.len()];
             if frontend.kind == ProxyKind::Backend || frontend.disabled {
-                return selected;
+                return Vec::new();
             }
+            let mut selected = vec![false; proxies.len()];
             let default = frontend.default_backend.iter().map(|name| name.value.as_str());
             let rules = frontend.rules.switching.iter().filter_map(|line| Some(line.words.first()?.text.as_str()));
             for target in default.chain(rules) {
+                if !target.contains('%') {
+                    let named = by_name.get(target).and_then(|index| selected.get_mut(*index));
+                    named.into_iter().for_each(|one| *one = true);
+                    continue;
+                }
                 let targets = selected.iter_mut().zip(proxies);
                 targets.for_each(|(one, proxy)| *one |= is_target(target, proxy));
             }
@@ -39,7 +48,7 @@ impl Reach {
     }
 }
 
-/// Whether a name, or a format that computes one, may be that of a proxy.
+/// Whether a format that computes a name may give that of a proxy.
 fn is_target(target: &str, proxy: &ProxySpec) -> bool {
     if proxy.kind == ProxyKind::Frontend {
         return false;

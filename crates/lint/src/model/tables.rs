@@ -1,7 +1,8 @@
 //! Stick tables: which are defined, which are filled by tracking, and the counters that samples and actions read. Must
 //! never judge whether a counter is stored.
 
-use super::{Model, Proxy, Statement, StatementKind};
+use super::{Model, Statement, StatementKind};
+use config::span::Span;
 use config::spec::{DataKind, TableSpec};
 use expression::Call;
 
@@ -12,11 +13,15 @@ pub struct Table<'a> {
 }
 
 /// A `track-sc` rule.
-pub struct Track<'a> {
+pub struct Track {
     /// The number of the stick counter.
     pub number: u32,
     /// The name of the table.
-    pub table: &'a str,
+    pub table: String,
+    /// The place of the rule.
+    pub span: Span,
+    /// The rule is in the `defaults` section.
+    pub inherited: bool,
 }
 
 /// A data type of an entry, and an element of an array.
@@ -56,26 +61,23 @@ impl<'a> Model<'a> {
             let found = section.tables.iter().find(|own| own.name.value == table)?;
             return Some(Table { name: name.to_owned(), spec: &found.table });
         }
-        let proxy = self.spec.proxies.iter().find(|proxy| proxy.name.value == name && proxy.stick_table.is_some())?;
-        proxy.stick_table.as_ref().map(|spec| Table { name: name.to_owned(), spec })
+        self.tables.get(name).map(|spec| Table { name: name.to_owned(), spec })
     }
 }
 
-impl Proxy<'_> {
-    /// Returns its `track-sc` rules.
-    pub fn tracks(&self) -> impl Iterator<Item = Track<'_>> {
-        self.statements.iter().filter_map(|statement| self.track(statement))
-    }
-
-    /// Returns the table that a `track-sc` rule fills; `None` for other statements.
-    pub fn track<'s>(&'s self, statement: &'s Statement<'_>) -> Option<Track<'s>> {
-        let is_rule = matches!(statement.kind, StatementKind::Rule(_));
-        let digits = statement.action().strip_prefix("track-sc").filter(|_| is_rule)?;
-        let number = if digits.is_empty() { 0 } else { digits.parse().ok()? };
-        let named = statement.words.iter().position(|word| word.text == "table");
-        let table = named.and_then(|at| statement.words.get(at + 1));
-        Some(Track { number, table: table.map_or(self.name(), |word| &word.text) })
-    }
+/// Returns the `track-sc` rules among the statements of a proxy, which is the default of their table.
+pub fn tracks(statements: &[Statement<'_>], proxy: &str) -> Vec<Track> {
+    let rules = statements.iter().filter(|statement| matches!(statement.kind, StatementKind::Rule(_)));
+    rules
+        .filter_map(|statement| {
+            let digits = statement.action().strip_prefix("track-sc")?;
+            let number = if digits.is_empty() { 0 } else { digits.parse().ok()? };
+            let named = statement.words.iter().position(|word| word.text == "table");
+            let table = named.and_then(|at| statement.words.get(at + 1));
+            let table = table.map_or(proxy, |word| &word.text).to_owned();
+            Some(Track { number, table, span: statement.line.span, inherited: statement.line.inherited })
+        })
+        .collect()
 }
 
 /// Prefixes of names that say what is done with the data.

@@ -9,6 +9,7 @@ use config::keyword::rule::{
     HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE, RuleSets, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT,
     TCP_REQUEST_SESSION, TCP_RESPONSE_CONTENT,
 };
+use std::collections::BTreeMap;
 
 /// The rules of this family.
 pub(super) const TABLE: &[Rule] = &[
@@ -55,25 +56,65 @@ fn not_reached(model: &Model<'_>, findings: &mut Findings) {
 }
 
 fn in_list(model: &Model<'_>, proxy: &Proxy<'_>, list: &[&Statement<'_>], is_known: bool, findings: &mut Findings) {
-    for (index, later) in list.iter().enumerate() {
-        let ending = (0..index).find(|at| {
-            let earlier = list[*at];
-            let between = &list[*at + 1..index];
-            let is_reported = is_known && earlier.condition.is_none();
-            !is_reported && ends(model, earlier) && covers(proxy, earlier, later, between)
-        });
-        let Some(earlier) = ending.and_then(|at| list.get(at)) else { continue };
-        let line = earlier.line.span.line;
-        let message = match is_unconditional(earlier) {
-            true => format!("never reached: the rule in line {line} has no condition and ends the evaluation"),
-            false => format!("never reached: the rule in line {line} ends the evaluation whenever this one applies"),
-        };
-        findings.add(later.line.span, message);
-        if is_unconditional(earlier) {
-            // One finding says it for all that follow.
-            return;
+    // Conjunctions whose messages an earlier rule has ended, and the line of that rule.
+    let mut ended: BTreeMap<Vec<String>, u32> = BTreeMap::new();
+    for (index, statement) in list.iter().enumerate() {
+        let conjunctions = conjunctions(statement);
+        if let Some(line) = covering(&conjunctions, &ended, !waits(statement)) {
+            let message =
+                format!("never reached: the rule in line {line} ends the evaluation whenever this one applies");
+            findings.add(statement.line.span, message);
         }
+        let line = statement.line.span.line;
+        if !ends(model, statement) {
+            // It may change what conditions look at.
+            if matches!(statement.kind, StatementKind::Rule(_)) {
+                ended.clear();
+            }
+            continue;
+        }
+        if !is_unconditional(statement) {
+            let terms = || statement.condition.iter().flat_map(|condition| condition.terms());
+            if terms().all(|term| is_steady(proxy, statement, term)) {
+                for terms in conjunctions {
+                    ended.entry(terms).or_insert(line);
+                }
+            }
+            continue;
+        }
+        let is_reported = is_known && statement.condition.is_none();
+        if let Some(next) = list.get(index + 1).filter(|_| !is_reported) {
+            let message = format!("never reached: the rule in line {line} has no condition and ends the evaluation");
+            findings.add(next.line.span, message);
+        }
+        // One finding says it for all that follow.
+        return;
     }
+}
+
+/// Returns the alternatives of a condition, each as its sorted terms; a condition whose alternatives have no meaning of
+/// their own is one term.
+fn conjunctions(statement: &Statement<'_>) -> Vec<Vec<String>> {
+    let Some(condition) = &statement.condition else { return Vec::new() };
+    let all = normalized(condition);
+    if !condition.unless && !waits(statement) {
+        return all;
+    }
+    let word = if condition.unless { "unless" } else { "if" };
+    let texts: Vec<String> = all.iter().map(|terms| terms.join(" ")).collect();
+    vec![vec![format!("{word} {}", texts.join(" || "))]]
+}
+
+/// Returns the line of a rule that has ended every message of these conjunctions. `may_split`: a conjunction is contained
+/// in one of its terms.
+fn covering(conjunctions: &[Vec<String>], ended: &BTreeMap<Vec<String>, u32>, may_split: bool) -> Option<u32> {
+    let line_of = |terms: &Vec<String>| {
+        let by_all = ended.get(terms).copied();
+        let mut each = terms.iter().filter(|_| may_split).map(|term| ended.get(std::slice::from_ref(term)).copied());
+        by_all.or_else(|| each.find_map(|line| line))
+    };
+    let lines: Option<Vec<u32>> = conjunctions.iter().map(line_of).collect();
+    lines?.into_iter().max()
 }
 
 fn is_unconditional(statement: &Statement<'_>) -> bool {
@@ -87,11 +128,9 @@ fn is_unconditional(statement: &Statement<'_>) -> bool {
 fn ends(model: &Model<'_>, statement: &Statement<'_>) -> bool {
     match statement.kind {
         // A closed backend is skipped.
-        StatementKind::Switching => model
-            .spec
-            .proxies
-            .iter()
-            .any(|proxy| proxy.name.value == statement.text(0) && !proxy.disabled && !proxy.unpublished),
+        StatementKind::Switching => {
+            model.backend(statement.text(0)).is_some_and(|proxy| !proxy.spec.disabled && !proxy.spec.unpublished)
+        }
         StatementKind::Redirect => !statement.words.iter().any(|word| word.text == "ignore-empty"),
         StatementKind::Rule(set) => ends_set(set, statement),
         _ => false,
@@ -108,22 +147,6 @@ fn ends_set(set: RuleSets, statement: &Statement<'_>) -> bool {
         "reject" | "silent-drop" => true,
         _ => false,
     }
-}
-
-/// Whether an earlier rule applies to everything that a later one applies to.
-fn covers(proxy: &Proxy<'_>, earlier: &Statement<'_>, later: &Statement<'_>, between: &[&Statement<'_>]) -> bool {
-    if is_unconditional(earlier) {
-        return true;
-    }
-    let (Some(one), Some(other)) = (&earlier.condition, &later.condition) else { return false };
-    // A rule in between may change what a condition looks at.
-    let is_quiet = between.iter().all(|rule| !matches!(rule.kind, StatementKind::Rule(set) if !ends_set(set, rule)));
-    let steady = one.terms().all(|term| is_steady(proxy, earlier, term));
-    if one.unless || other.unless || !is_quiet || !steady || waits(later) || waits(earlier) {
-        return one.unless == other.unless && is_quiet && steady && normalized(one) == normalized(other);
-    }
-    let (one, other) = (normalized(one), normalized(other));
-    other.iter().all(|terms| one.iter().any(|wider| wider.iter().all(|term| terms.contains(term))))
 }
 
 /// Whether a rule may be evaluated again when more data has arrived.

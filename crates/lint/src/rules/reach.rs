@@ -69,12 +69,7 @@ fn backend_not_reached(model: &Model<'_>, findings: &mut Findings) {
     }
     let mentions = Mentions::of(model);
     for proxy in model.proxies.iter().filter(|proxy| proxy.spec.kind == ProxyKind::Backend && !proxy.spec.disabled) {
-        let section = model
-            .document
-            .sections
-            .iter()
-            .find(|section| (section.line.file, section.line.number) == (proxy.span().file, proxy.span().line));
-        let is_named = section.is_none_or(|section| mentions.is_elsewhere(proxy.name(), &section.line));
+        let is_named = proxy.section.is_none_or(|section| mentions.is_elsewhere(proxy.name(), &section.line));
         if !is_named && model.frontends_of(proxy).next().is_none() {
             findings.add(proxy.span(), format!("no frontend selects backend '{}', and nothing names it", proxy.name()));
         }

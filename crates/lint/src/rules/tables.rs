@@ -58,9 +58,9 @@ fn not_stored(model: &Model<'_>, findings: &mut Findings) {
                 }
                 CounterAccess::Tracked { number, table: None } => company
                     .iter()
-                    .flat_map(|other| other.tracks())
+                    .flat_map(|other| &other.tracks)
                     .filter(|track| track.number == *number)
-                    .map(|track| track.table)
+                    .map(|track| track.table.as_str())
                     .collect(),
             };
             let tables: Vec<_> = names.into_iter().filter_map(|name| model.table(name)).collect();
@@ -91,7 +91,7 @@ fn not_tracked(model: &Model<'_>, findings: &mut Findings) {
     for (proxy, company) in readers(model) {
         each_read(proxy, |read, span| {
             let CounterAccess::Tracked { number, .. } = &read.access else { return };
-            if company.iter().flat_map(|other| other.tracks()).any(|track| track.number == *number) {
+            if company.iter().flat_map(|other| &other.tracks).any(|track| track.number == *number) {
                 return;
             }
             let message =
@@ -110,13 +110,12 @@ fn not_read(model: &Model<'_>, findings: &mut Findings) {
         return;
     }
     for proxy in &model.proxies {
-        for statement in proxy.statements.iter().filter(|statement| !statement.line.inherited) {
-            let Some(track) = proxy.track(statement) else { continue };
-            let Some(table) = model.table(track.table) else { continue };
+        for track in proxy.tracks.iter().filter(|track| !track.inherited) {
+            let Some(table) = model.table(&track.table) else { continue };
             let is_shared = table.spec.peers.is_some() || table.spec.write_to.is_some() || table.name.contains('/');
             if !is_shared && !model.proxies.iter().any(|reader| reads(model, reader, &table.name)) {
                 let message = format!("nothing reads the stick table '{}', which this rule fills", table.name);
-                findings.add(statement.line.span, message);
+                findings.add(track.span, message);
             }
         }
     }
@@ -136,7 +135,7 @@ fn reads(model: &Model<'_>, proxy: &Proxy<'_>, table: &str) -> bool {
             CounterAccess::Tracked { table: Some(named), .. } => named == table,
             CounterAccess::Tracked { number, table: None } => {
                 let company = model.company_of(proxy);
-                let mut tracks = company.iter().flat_map(|other| other.tracks());
+                let mut tracks = company.iter().flat_map(|other| &other.tracks);
                 tracks.any(|track| track.number == *number && track.table == table)
             }
         };

@@ -11,7 +11,7 @@ use std::time::Duration;
 use base::WallTime;
 use base::text::beginning;
 
-use selection::Selection;
+use selection::{Selection, events};
 
 /// Time between two samples.
 pub const INTERVAL: Duration = Duration::from_secs(10);
@@ -115,8 +115,8 @@ impl Sample {
     fn new(before: &Totals, after: &Totals, levels: &Levels, is_sum: bool) -> Self {
         let between = |of: fn(&Totals) -> u64| {
             let (before, after) = (of(before), of(after));
-            // A cleared counter begins at 0 again. Of a sum, only some counters were cleared: nothing is known.
-            after.checked_sub(before).unwrap_or(if is_sum { 0 } else { after })
+            // Of a sum, only some counters were cleared: nothing is known.
+            if is_sum { after.saturating_sub(before) } else { events(before, after) }
         };
         let count = |of: fn(&Totals) -> u64| u32::try_from(between(of)).unwrap_or(u32::MAX);
         Self {

@@ -10,6 +10,12 @@ const HYSTERESIS: f32 = 1.5;
 /// Rate of a place without an object.
 const ABSENT: f32 = -1.0;
 
+/// Returns the number of events between two readings of a counter. A much lower one was cleared, and began at 0 again. One
+/// that is the difference of two counters may be a little lower, if only one of them has counted an event.
+pub(super) const fn events(before: u64, after: u64) -> u64 {
+    if after < before / 2 { after } else { after.saturating_sub(before) }
+}
+
 /// The activity of an object.
 #[derive(Debug, Clone, Copy)]
 struct Activity {
@@ -82,8 +88,7 @@ impl Activity {
             *self = Self { total, rate: 0.0 };
             return;
         }
-        // A counter that was cleared begins at 0 again.
-        let events = total.checked_sub(self.total).unwrap_or(total);
+        let events = events(self.total.into(), total.into());
         self.rate += (events as f32 - self.rate) * NEWEST;
         self.total = total;
     }

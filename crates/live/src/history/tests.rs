@@ -68,6 +68,21 @@ fn objects_come_and_go() {
 }
 
 #[test]
+fn a_counter_that_is_a_little_lower_was_not_cleared() {
+    for (before, after, wanted) in
+        [(0, 0, 0), (5, 7, 2), (500, 499, 0), (500, 250, 0), (500, 249, 249), (1, 0, 0), (2, 0, 0)]
+    {
+        assert_eq!(events(before, after), wanted, "{before} {after}");
+    }
+    let history = History::default();
+    let kind = HistoryKind::Frontend;
+    for (seconds, total) in [(10, 500), (20, 499), (30, 501)] {
+        history.record(at(seconds), vec![reading(kind, 0, "f", total)], &Activities::default());
+    }
+    assert_eq!(requests(&history, kind, 0), Some((1, vec![0, 2])));
+}
+
+#[test]
 fn the_highest_latencies_of_an_interval_are_kept() {
     let history = History::default();
     let kind = HistoryKind::Backend;
