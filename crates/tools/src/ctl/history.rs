@@ -80,9 +80,9 @@ fn is_harmless_command(words: &[String]) -> bool {
         SUSPICIOUS.iter().any(|part| word.contains(part))
     };
     // A prefix alone has no words.
-    let is_known = words.is_empty() || HARMLESS.iter().any(|pattern| begins(pattern));
+    let is_known = words.is_empty() || HARMLESS.iter().any(begins);
     is_known
-        && !HARMFUL.iter().any(|pattern| begins(pattern))
+        && !HARMFUL.iter().any(begins)
         && !words.iter().any(is_suspicious)
         && has_harmless_key(words)
 }
