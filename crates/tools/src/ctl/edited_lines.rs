@@ -11,7 +11,7 @@ use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
 use rustyline::{CompletionType, Config, Editor};
 
-/// What the greeting says about keys.
+/// Remark about keys in the greeting.
 pub(super) const HINT: &str = "Tab completes, ";
 
 /// Lines of the history that are kept.

@@ -6,7 +6,7 @@ use crate::ctl::client::Client;
 use crate::ctl::output::Output;
 use std::io::Write;
 
-/// What the greeting says about keys.
+/// Remark about keys in the greeting.
 pub(super) const HINT: &str = "";
 
 /// Reads lines.

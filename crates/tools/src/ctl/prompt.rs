@@ -19,7 +19,7 @@ use crate::stats_socket::Socket;
 use line_reader::LineReader;
 use std::path::Path;
 
-/// What was typed.
+/// A line of the terminal.
 enum TypedLine {
     Text(String),
     /// Ctrl-C: the line was abandoned.

@@ -176,7 +176,7 @@ fn alternatives(body: &str, depth: usize) -> Vec<Vec<Part>> {
     tokens(body, '|').into_iter().map(alternative).collect()
 }
 
-/// Parses a word without brackets around it. `None`: it stands for nothing that is typed.
+/// Parses a word without brackets around it. `None`: a remark, which is not typed.
 fn word(token: &str) -> Option<Part> {
     let is_remark = token.starts_with('(') || token.starts_with("...") || token.ends_with("...") || token == ":";
     if is_remark || token.is_empty() {
