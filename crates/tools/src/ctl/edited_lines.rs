@@ -1,24 +1,24 @@
 //! Lines with editing, history and completion. Must never write a payload to the history.
 
-use super::TypedLine;
+use super::client::Client;
+use super::complete::Completion;
+use super::exchange::reason;
+use super::history::{self, HistoryFile};
+use super::output::Output;
+use super::typed_line::TypedLine;
 use crate::Outcome;
-use crate::ctl::client::Client;
-use crate::ctl::complete::Completion;
-use crate::ctl::exchange::reason;
-use crate::ctl::history::{self, HistoryFile};
-use crate::ctl::output::Output;
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
 use rustyline::{CompletionType, Config, Editor};
 
 /// Remark about keys in the greeting.
-pub(super) const HINT: &str = "Tab completes, ";
+pub const HINT: &str = "Tab completes, ";
 
 /// Lines of the history that are kept.
 const MOST_LINES: usize = 1000;
 
 /// Reads lines.
-pub(super) struct LineReader {
+pub struct LineReader {
     editor: Editor<Completion, MemHistory>,
     /// `None`: there is none, for a reason that was printed.
     file: Option<HistoryFile>,
@@ -29,7 +29,7 @@ impl LineReader {
     ///
     /// # Errors
     /// [`Outcome::Failed`]: the terminal.
-    pub(super) fn new(client: &Client, output: &mut Output) -> Result<Self, Outcome> {
+    pub fn new(client: &Client, output: &mut Output) -> Result<Self, Outcome> {
         let config = Config::builder()
             .completion_type(CompletionType::List)
             .completion_show_all_if_ambiguous(true)
@@ -59,7 +59,7 @@ impl LineReader {
     ///
     /// # Errors
     /// [`Outcome::Failed`]: the terminal.
-    pub(super) fn read(&mut self, client: &Client, mark: &str) -> Result<TypedLine, Outcome> {
+    pub fn read(&mut self, client: &Client, mark: &str) -> Result<TypedLine, Outcome> {
         if let Some(helper) = self.editor.helper() {
             helper.begin_line(&client.session);
         }
@@ -72,12 +72,12 @@ impl LineReader {
     }
 
     /// Reads a line of a payload. `None`: the terminal has ended, or the payload was abandoned.
-    pub(super) fn read_payload(&mut self, mark: &str) -> Option<Vec<u8>> {
+    pub fn read_payload(&mut self, mark: &str) -> Option<Vec<u8>> {
         self.editor.readline(mark).ok().map(String::into_bytes)
     }
 
     /// Adds a line to the history, and to its file if it has no secrets.
-    pub(super) fn remember(&mut self, line: &str, output: &mut Output) {
+    pub fn remember(&mut self, line: &str, output: &mut Output) {
         let _ = self.editor.add_history_entry(line);
         if let Some(Err(error)) = self.file.as_ref().map(|file| file.add(line)) {
             output.complain(&format!("the history: {}", reason(&error)));

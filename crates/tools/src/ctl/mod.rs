@@ -15,6 +15,12 @@ mod json;
 mod keyboard;
 mod line;
 #[cfg(feature = "line-editing")]
+#[path = "edited_lines.rs"]
+mod line_reader;
+#[cfg(not(feature = "line-editing"))]
+#[path = "plain_lines.rs"]
+mod line_reader;
+#[cfg(feature = "line-editing")]
 mod names;
 mod options;
 mod output;
@@ -22,6 +28,7 @@ mod places;
 mod prompt;
 mod script;
 mod session;
+mod typed_line;
 #[cfg(feature = "line-editing")]
 mod usage;
 

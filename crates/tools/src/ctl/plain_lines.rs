@@ -1,34 +1,34 @@
 //! Lines as the terminal edits them, without a history. Must never interpret a line.
 
-use super::TypedLine;
+use super::client::Client;
+use super::output::Output;
+use super::typed_line::TypedLine;
 use crate::Outcome;
-use crate::ctl::client::Client;
-use crate::ctl::output::Output;
 use std::io::Write;
 
 /// Remark about keys in the greeting.
-pub(super) const HINT: &str = "";
+pub const HINT: &str = "";
 
 /// Reads lines.
-pub(super) struct LineReader(());
+pub struct LineReader(());
 
 impl LineReader {
     #[allow(clippy::unnecessary_wraps, reason = "a reader that edits lines may fail")]
-    pub(super) fn new(_: &Client, _: &mut Output) -> Result<Self, Outcome> {
+    pub fn new(_: &Client, _: &mut Output) -> Result<Self, Outcome> {
         Ok(Self(()))
     }
 
     #[allow(clippy::unnecessary_wraps, reason = "a reader that edits lines may fail")]
-    pub(super) fn read(&mut self, _: &Client, mark: &str) -> Result<TypedLine, Outcome> {
+    pub fn read(&mut self, _: &Client, mark: &str) -> Result<TypedLine, Outcome> {
         Ok(self.line(mark).map_or(TypedLine::End, TypedLine::Text))
     }
 
     /// Reads a line of a payload. `None`: the terminal has ended.
-    pub(super) fn read_payload(&mut self, mark: &str) -> Option<Vec<u8>> {
+    pub fn read_payload(&mut self, mark: &str) -> Option<Vec<u8>> {
         self.line(mark).map(String::into_bytes)
     }
 
-    pub(super) fn remember(&mut self, _: &str, _: &mut Output) {}
+    pub fn remember(&mut self, _: &str, _: &mut Output) {}
 
     fn line(&mut self, mark: &str) -> Option<String> {
         let mut out = std::io::stdout().lock();

@@ -1,32 +1,18 @@
 //! The prompt on a terminal: reads lines and executes them. Must never write a payload to the history.
 //!
-//! With the feature `line-editing`, [`line_reader`] edits lines and keeps a history; without it, the terminal edits them.
-
-#[cfg(feature = "line-editing")]
-#[path = "edited_lines.rs"]
-mod line_reader;
-#[cfg(not(feature = "line-editing"))]
-#[path = "plain_lines.rs"]
-mod line_reader;
+//! With the feature `line-editing`, the line reader edits lines and keeps a history; without it, the terminal edits
+//! them.
 
 use super::client::Client;
 use super::exchange::ExchangeError;
 use super::line::Target;
+use super::line_reader::{self, LineReader};
 use super::output::Output;
 use super::script::Script;
+use super::typed_line::TypedLine;
 use crate::Outcome;
 use crate::stats_socket::Socket;
-use line_reader::LineReader;
 use std::path::Path;
-
-/// A line of the terminal.
-enum TypedLine {
-    Text(String),
-    /// Ctrl-C: the line was abandoned.
-    Abandoned,
-    /// Ctrl-D, or the end of the terminal.
-    End,
-}
 
 /// Reads and executes commands until `quit`, Ctrl-D, or the end of the terminal.
 ///
