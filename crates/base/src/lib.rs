@@ -1,5 +1,5 @@
 //! The common foundation of all crates of Weir: times, buffers, slab, timer wheel, hashes, lists that grow, indexes of
-//! names, sets of processors, the memory account, and encodings of bytes as text.
+//! names, sets of processors, the memory account, encodings of bytes as text, and texts of bounded length.
 //!
 //! It must never read a clock, open anything or know a protocol.
 
@@ -13,6 +13,7 @@ pub mod moment;
 pub mod name_index;
 pub mod processors;
 pub mod slab;
+pub mod text;
 pub mod wheel;
 
 pub use append_only_vec::AppendOnlyVec;

@@ -4,6 +4,8 @@
 //! It must never know anything of Weir's internals, never sleep instead of waiting for an event, and never leave a
 //! process running. The format is described in `tests/cases/README.md`.
 
+#![cfg(feature = "tests")]
+
 mod case;
 mod data;
 mod failure;

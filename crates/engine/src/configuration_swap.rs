@@ -371,6 +371,8 @@ impl Process {
 fn take_up(worker: &Rc<Worker>) {
     worker.take_up();
     export::start(worker);
+    crate::history::start(worker);
+    crate::timeline::follow(worker, true);
     if worker.id == 0 {
         crate::ocsp::look_again(&worker.process);
     }

@@ -20,6 +20,7 @@ pub mod free_slots;
 pub mod frontends;
 pub mod generation;
 pub mod handshake;
+mod history;
 pub mod host;
 pub mod http_client;
 pub mod listener;
@@ -46,6 +47,7 @@ pub mod sockets;
 pub mod stream;
 pub mod stream_state;
 pub mod telemetry;
+pub mod timeline;
 pub mod worker;
 
 pub use configuration_swap::{Addresses, Refusal};
@@ -197,6 +199,8 @@ pub async fn serve(shared: Arc<Process>, listening: Arc<[Listening]>) {
     acme::start(&worker);
     ocsp::start(&worker);
     export::start(&worker);
+    history::start(&worker);
+    timeline::follow(&worker, false);
     count_exchange::start(&worker);
     rt::spawn(rt::Class::Normal, u64::MAX, reap(Rc::clone(&worker)));
     rt::spawn(rt::Class::Normal, u64::MAX, purge(Rc::clone(&worker)));
@@ -263,9 +267,14 @@ impl Drop for Accepting {
 pub fn stop(shared: &Arc<Process>) {
     if shared.stop() {
         for worker in 0..shared.workers() {
-            rt::post(worker as rt::WorkerId, Box::new(|| on_worker(|worker| worker.wake_sessions())));
+            rt::post(worker as rt::WorkerId, Box::new(|| on_worker(begin_stop)));
         }
     }
+}
+
+fn begin_stop(worker: &Rc<Worker>) {
+    timeline::stopping(worker);
+    worker.wake_sessions();
 }
 
 /// Stops accepting until [`resume`], and stops listening where that frees the address, so that another process can bind it. Open

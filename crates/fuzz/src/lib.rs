@@ -2,6 +2,8 @@
 //! `fuzz/` runs them under libFuzzer; `tests/corpus` runs them on the inputs in `fuzz/corpus/`. Must never do I/O or
 //! depend on anything that changes from run to run.
 
+#![cfg(feature = "tests")]
+
 pub mod evaluation;
 
 /// Declares the modules and the table of the targets.

@@ -7,7 +7,7 @@ use super::server_transitions::{Checker, StateChange};
 use super::servers::{Outcome, Servers};
 use super::{
     Admin, AdoptedState, BackendPlan, Counts, Ejection, HedgeCounts, Hedged, Observation, ObservePlan, OutageReport,
-    PickContext, ProxyState, QueuePositions, Removal, ServerPlan, ServerStatus, Setting, Transition,
+    PickContext, ProxyState, QueuePositions, Removal, ServerCounts, ServerPlan, ServerStatus, Setting, Transition,
 };
 use crate::health::{Health, Operation, Pace, Report, Symptom, Verdict};
 use crate::saved_state::SavedState;
@@ -459,6 +459,17 @@ impl ProxyState {
     /// Returns the full status of a server.
     pub fn status(&self, server: usize) -> Option<ServerStatus> {
         self.backend.lock().status(server)
+    }
+
+    /// Returns how many of its servers serve. The lock is held for a bounded number of servers at a time.
+    pub fn server_counts(&self) -> ServerCounts {
+        /// Servers per lock.
+        const BATCH: usize = 64;
+        let (mut counts, mut from) = (ServerCounts::default(), 0);
+        while self.backend.lock().count_servers(from..from + BATCH, &mut counts) {
+            from += BATCH;
+        }
+        counts
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod added;
 mod admission;
+mod availability;
 mod backend;
 mod budget;
 pub mod cache;
@@ -12,6 +13,7 @@ pub mod counters;
 mod gate;
 pub mod health;
 mod hedging;
+pub mod history;
 mod load_limits;
 mod mirroring;
 mod observation;
@@ -33,10 +35,12 @@ mod stream_shares;
 pub mod table;
 #[cfg(test)]
 mod tests;
+pub mod timeline;
 pub mod trace;
 
 pub use added::AddedNames;
 pub use admission::Entry;
+pub use availability::{Availability, ServerCounts};
 pub use backend::{Assignment, Handle, Local, QueueTicket, ServerSlot};
 pub use compression::{CompressionLimits, ReservedMemory};
 pub use cookies::{Change as CookieChange, LiveCookies};

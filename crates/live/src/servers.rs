@@ -14,10 +14,13 @@ use super::outages::{LastChange, OutageReport, Outages};
 use super::queue::{Queue, QueueOwner, WaiterId, Waiters};
 use super::server::ServerState;
 use super::slow_start;
-use super::{Admin, BackendPlan, Counts, PickContext, Preference, Priority, QueuePositions, ServerStatus, Setting};
+use super::{
+    Admin, BackendPlan, Counts, PickContext, Preference, Priority, QueuePositions, ServerCounts, ServerStatus, Setting,
+};
 use crate::health::Operation;
 use balance::{Candidate, Change, Load, Loads, Pick, Row, State};
 use base::moment::Moment;
+use std::ops::Range;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -481,6 +484,17 @@ impl Servers {
             takes_part: state.candidate || self.backup == Some(server),
             backup: state.backup,
         })
+    }
+
+    /// Counts the servers at these places; false: there are none from there on.
+    pub(super) fn count_servers(&self, places: Range<usize>, counts: &mut ServerCounts) -> bool {
+        for server in places.clone().take_while(|place| *place < self.servers.len()) {
+            let is_present = self.servers[server].removed.is_none();
+            if let Some(status) = self.status(server).filter(|_| is_present) {
+                counts.count(status.availability());
+            }
+        }
+        places.start < self.servers.len()
     }
 
     /// Recomputes the available servers: the usable ones with a weight; if there are none, the first usable backup

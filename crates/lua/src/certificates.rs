@@ -1,7 +1,9 @@
 //! Certificate updates by scripts (class `CertCache` of HAProxy's Lua manual). Must never read a file.
 
+use base::WallTime;
 use engine::certificate_parts::{Part, update};
 use engine::certificates::Certificates;
+use live::timeline::Author;
 use mlua::{Lua, LuaString, Table};
 
 use crate::machine::may_block;
@@ -35,6 +37,8 @@ fn set(lua: &Lua, name: &str, given: &Table) -> mlua::Result<Option<String>> {
     let now = i64::try_from(rt::clock::since_epoch().as_secs()).unwrap_or(i64::MAX);
     let refused = update(process.service::<Certificates>(), &process.generation().program, name, now, &parts).err();
     if refused.is_none() {
+        let time = WallTime { seconds: now, nanos: 0 };
+        engine::timeline::certificate(&process, name, Author::Script, time);
         engine::ocsp::look_again(&process);
     }
     Ok(refused)

@@ -49,11 +49,10 @@ const LEVELS: [LogLevel; 8] = [
 /// Logs a script's message to the log of a proxy or that of the process.
 pub(crate) fn log(proxy: Option<usize>, number: i64, text: &str) {
     let Some(voice) = VOICE.get() else { return };
-    let mut end = text.len().min(LONGEST);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let text: String = text[..end].chars().map(|letter| if letter.is_control() { '.' } else { letter }).collect();
+    let text: String = base::text::beginning(text, LONGEST)
+        .chars()
+        .map(|letter| if letter.is_control() { '.' } else { letter })
+        .collect();
     let Some(level) = level(number) else { return };
     let worker = crate::here();
     let mut logged = false;

@@ -3,6 +3,8 @@
 //!
 //! A script that waits in vain panics with the line of the test that waited.
 
+#![cfg(feature = "tests")]
+
 mod chunks;
 mod journal;
 mod peer;

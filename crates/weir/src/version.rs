@@ -13,9 +13,6 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The release date of this version.
 pub const RELEASE_DATE: &str = "2026/11/20";
 
-/// The project's URL.
-const HOME: &str = env!("CARGO_PKG_REPOSITORY");
-
 /// The C library of the build, in the terms of HAProxy's build system.
 const TARGET: &str = if cfg!(target_env = "musl") { "linux-musl" } else { "linux-glibc" };
 
@@ -67,12 +64,12 @@ pub fn branch() -> &'static str {
 }
 
 fn own_line() -> String {
-    format!("Weir version {VERSION} (configuration language of HAProxy {}) - {HOME}\n", config::LANGUAGE_LEVEL)
+    format!("Weir version {VERSION} (configuration language of HAProxy {})\n", config::LANGUAGE_LEVEL)
 }
 
 /// The level is the third word: scripts extract it from this line.
 fn level_line() -> String {
-    format!("HAProxy version {} (the language that Weir {VERSION} speaks) - {HOME}\n", config::LANGUAGE_LEVEL)
+    format!("HAProxy version {} (the language that Weir {VERSION} speaks)\n", config::LANGUAGE_LEVEL)
 }
 
 fn status() -> String {

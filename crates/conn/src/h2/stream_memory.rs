@@ -2,10 +2,13 @@
 //! batches. Must never keep more than a bound, nor the contents of a stream.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::cell::StreamCell;
-use super::stream_table::List;
+
+/// Streams with their identifiers, the smallest first.
+pub(super) type List = VecDeque<(u32, Rc<StreamCell>)>;
 
 /// The number of streams that a thread keeps.
 const KEPT: usize = 1024;

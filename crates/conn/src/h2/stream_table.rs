@@ -1,11 +1,10 @@
 //! The streams of a connection, sorted by their identifiers, which only grow. Must never search long if streams end in
 //! about the order in which they have begun.
 
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::cell::StreamCell;
-use super::stream_memory;
+use super::stream_memory::{self, List};
 
 /// Keys of requests that have no stream identifier yet begin here.
 pub(super) const UNOPENED: u32 = 1 << 31;
@@ -15,9 +14,6 @@ pub(super) const UNOPENED: u32 = 1 << 31;
 pub(super) struct Halves {
     list: List,
 }
-
-/// Streams with their identifiers, the smallest first.
-pub(super) type List = VecDeque<(u32, Rc<StreamCell>)>;
 
 impl Halves {
     pub(super) fn len(&self) -> usize {

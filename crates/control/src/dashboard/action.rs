@@ -1,6 +1,6 @@
 //! Changes of a server: its administrative state and its weight. Must never be called without the admin level.
 
-use engine::service::transitions::set_admin;
+use engine::service::transitions::{Orderer, set_admin};
 use engine::service::weight;
 use live::Admin;
 use policy::program::{Proxy, Server};
@@ -72,10 +72,10 @@ fn apply(asked: &DashboardRequest, proxy: &Proxy, server: &Server, order: &Order
         return Err("Backend is using a static LB algorithm and only accepts weights '0%' and '100%'.");
     }
     if let Some(wanted) = wanted {
-        weight::set(&asked.worker, proxy, server, wanted);
+        weight::set(&asked.worker, proxy, server, wanted, Orderer::Dashboard);
     }
     if let Some(state) = order.state {
-        set_admin(&asked.worker, proxy, server, state);
+        set_admin(&asked.worker, proxy, server, state, Orderer::Dashboard);
     }
     Ok(())
 }

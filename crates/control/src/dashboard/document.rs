@@ -12,15 +12,25 @@ use super::request::DashboardRequest;
 /// The description of the API.
 pub(super) const OPENAPI: &str = include_str!("openapi.json");
 
-const STYLE: &str = include_str!("page/page.css");
+const STYLE: &str = concat!(include_str!("page/page.css"), include_str!("page/health.css"));
 const SCRIPT: &str = concat!(
     "\"use strict\";\n",
     include_str!("page/dom.js"),
+    include_str!("page/health.js"),
     include_str!("page/chart.js"),
     include_str!("page/store.js"),
     include_str!("page/topology.js"),
+    include_str!("page/table.js"),
+    include_str!("page/actions.js"),
+    include_str!("page/charts.js"),
+    include_str!("page/timeline.js"),
+    include_str!("page/certificates.js"),
     include_str!("page/detail.js"),
-    include_str!("page/views.js"),
+    include_str!("page/overview.js"),
+    include_str!("page/lists.js"),
+    include_str!("page/tables.js"),
+    include_str!("page/log.js"),
+    include_str!("page/configuration.js"),
     include_str!("page/main.js"),
 );
 

@@ -1,16 +1,16 @@
-//! Server-sent events: a sample every second, and new log lines. Must never continue after the process stops.
+//! Server-sent events: a sample every second, new log lines, new entries of the timeline. Must never continue after the process stops.
 
 use std::time::Duration;
 
 use engine::service::log::TapReader;
-use live::counters::LatencySum;
 use std::sync::Arc;
 
 use super::answer::{Answer, put};
 use super::json::{Commas, Quoted, lossy};
-use super::objects::{self, Columns, SAMPLED, each};
+use super::objects::{self, Columns, SAMPLED, Sums, each};
 use super::overview;
 use super::request::DashboardRequest;
+use super::timeline::TimelineReader;
 use crate::statistics::{B, F, Kind, S};
 
 /// How often the log is read.
@@ -79,6 +79,7 @@ pub(super) async fn show(asked: DashboardRequest, mut answer: Answer) {
     let samples = asked.target.parameter("samples") != Some("0");
     let mut tap = (asked.target.parameter("log") == Some("1"))
         .then(|| TapReader::new(Arc::clone(&asked.worker.process.log_targets)));
+    let mut timeline = TimelineReader::asked(&asked);
     // `count` ends the stream after that number of samples.
     let mut left = asked.target.parameter("count").and_then(|text| text.parse::<u64>().ok()).unwrap_or(u64::MAX);
     answer.begin("text/event-stream", vec![("x-accel-buffering", "no".to_owned())]);
@@ -95,6 +96,9 @@ pub(super) async fn show(asked: DashboardRequest, mut answer: Answer) {
         if let Some(tap) = &mut tap {
             log(&asked, tap, &mut answer).await;
         }
+        if let Some(timeline) = &mut timeline {
+            timeline.write(&asked, &mut answer).await;
+        }
         tick = tick.wrapping_add(1);
         if left > 0 {
             rt::sleep(TICK).await;
@@ -109,7 +113,7 @@ async fn sample(asked: &DashboardRequest, servers: &Servers, answer: &mut Answer
     text.push_str(",\"objects\":[");
     answer.push(&text);
     let columns = Columns::named(SAMPLED.into_iter());
-    let (mut commas, mut sum) = (Commas::default(), LatencySum::default());
+    let (mut commas, mut all) = (Commas::default(), Sums::default());
     each(
         asked,
         answer,
@@ -117,10 +121,11 @@ async fn sample(asked: &DashboardRequest, servers: &Servers, answer: &mut Answer
         |_: &str| true,
         |object, out| {
             out.push_str(commas.next());
-            let latency = objects::write(object, &columns, out);
+            let own = objects::write(object, &columns, out);
             if let Kind::Frontend = object.kind {
-                sum.join(&latency);
+                all.latencies.join(&own.latencies);
             }
+            all.servers += own.servers;
         },
     )
     .await;
@@ -136,8 +141,10 @@ async fn sample(asked: &DashboardRequest, servers: &Servers, answer: &mut Answer
     )
     .await;
     let mut text = "],\"latency\":{\"of\":\"frontends\"".to_owned();
-    objects::latency(&sum, &mut text);
-    text.push_str("}}\n\n");
+    objects::latency(&all.latencies, &mut text);
+    text.push_str("},\"server_counts\":");
+    objects::write_counts(&all.servers, &mut text);
+    text.push_str("}\n\n");
     answer.push(&text);
     answer.relieve().await;
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write};
 
+use base::WallTime;
+
 use crate::field::Value;
 
 /// Displays text as a JSON string. Characters that browsers could take for markup or for a line end are escaped as
@@ -27,6 +29,15 @@ impl fmt::Display for Quoted<'_> {
 /// Decodes bytes as UTF-8, with replacement characters.
 pub(super) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Displays a calendar time: seconds since the Unix epoch, with milliseconds.
+pub(super) struct Seconds(pub(super) WallTime);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}.{:03}", self.0.seconds, self.0.millis())
+    }
 }
 
 /// Displays a value of the statistics.

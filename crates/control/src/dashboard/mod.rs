@@ -3,9 +3,12 @@
 
 mod action;
 mod answer;
+mod certificates;
 mod configuration;
 mod document;
+mod errors;
 mod events;
+mod history;
 mod json;
 mod objects;
 mod overview;
@@ -14,6 +17,8 @@ mod route;
 mod rules;
 mod sessions;
 mod tables;
+mod timeline;
+mod top_keys;
 mod topology;
 
 use std::rc::Rc;

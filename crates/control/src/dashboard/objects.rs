@@ -3,27 +3,36 @@
 
 use std::fmt::Write as _;
 
+use live::ServerCounts;
 use live::counters::LatencySum;
 
 use super::answer::{Answer, put};
-use super::json::{Commas, JsonValue, Quoted};
+use super::json::{Commas, JsonValue, Quoted, Seconds};
 use super::request::DashboardRequest;
 use crate::field::Value;
 use crate::statistics::{self, B, Column, F, Kind, Object, S};
 
-/// The columns of an answer.
-pub(super) struct Columns(Vec<&'static Column>);
+/// Names of members that are no columns of the statistics: any of them selects all of them.
+const STANDING: [&str; 5] = ["state", "reason", "detail", "since", "servers"];
+
+/// The members of an answer's objects.
+pub(super) struct Columns {
+    columns: Vec<&'static Column>,
+    /// The states of servers with their reasons, and their numbers.
+    standing: bool,
+}
 
 impl Columns {
     /// All columns.
     pub(super) fn all() -> Self {
-        Self(statistics::columns().collect())
+        Self { columns: statistics::columns().collect(), standing: true }
     }
 
     /// Returns the columns of these names, in the order of the statistics; unknown names are ignored.
     pub(super) fn named<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Self {
         let wanted = |column: &&Column| names.clone().any(|name| name == column.field.name);
-        Self(statistics::columns().filter(wanted).collect())
+        let standing = names.clone().any(|name| STANDING.contains(&name));
+        Self { columns: statistics::columns().filter(wanted).collect(), standing }
     }
 
     fn asked(asked: &DashboardRequest) -> Self {
@@ -31,8 +40,9 @@ impl Columns {
     }
 }
 
-/// Columns of a sample.
-pub(super) const SAMPLED: [&str; 24] = [
+/// Members of a sample's objects.
+pub(super) const SAMPLED: [&str; 26] = [
+    "state",
     "scur",
     "qcur",
     "stot",
@@ -44,6 +54,7 @@ pub(super) const SAMPLED: [&str; 24] = [
     "wretr",
     "status",
     "weight",
+    "lastchg",
     "check_status",
     "hrsp_1xx",
     "hrsp_2xx",
@@ -78,8 +89,15 @@ pub(super) fn latency(sum: &LatencySum, out: &mut String) {
     }
 }
 
-/// Writes an object. Returns its latencies.
-pub(super) fn write(object: &Object<'_>, columns: &Columns, out: &mut String) -> LatencySum {
+/// Sums over the objects of an answer.
+#[derive(Default)]
+pub(super) struct Sums {
+    pub(super) latencies: LatencySum,
+    pub(super) servers: ServerCounts,
+}
+
+/// Writes an object. Returns its latencies, and the numbers of its servers if they were written.
+pub(super) fn write(object: &Object<'_>, columns: &Columns, out: &mut String) -> Sums {
     let name = object.name();
     put(
         out,
@@ -90,17 +108,51 @@ pub(super) fn write(object: &Object<'_>, columns: &Columns, out: &mut String) ->
             Quoted(&name)
         ),
     );
-    for column in &columns.0 {
+    for column in &columns.columns {
         let value = column.of(object);
         if value != Value::None {
             put(out, format_args!(",\"{}\":{}", column.field.name, JsonValue(&value)));
         }
     }
+    let servers = if columns.standing { standing(object, out) } else { ServerCounts::default() };
     stalls(object, out);
-    let sum = object.sum.latencies(object.now);
-    latency(&sum, out);
+    unused(object, out);
+    let latencies = object.sum.latencies(object.now);
+    latency(&latencies, out);
     out.push('}');
-    sum
+    Sums { latencies, servers }
+}
+
+/// Writes the state of a server with its reason, or a backend's numbers of servers by state, which it returns.
+fn standing(object: &Object<'_>, out: &mut String) -> ServerCounts {
+    if let Some(counts) = object.server_counts() {
+        out.push_str(",\"servers\":");
+        write_counts(&counts, out);
+        return counts;
+    }
+    let Some(standing) = object.standing() else { return ServerCounts::default() };
+    put(out, format_args!(",\"state\":\"{}\"", standing.state));
+    for (name, text) in [("reason", &standing.reason), ("detail", &standing.detail)] {
+        if !text.is_empty() {
+            put(out, format_args!(",\"{name}\":{}", Quoted(text)));
+        }
+    }
+    if let Some(since) = standing.since {
+        put(out, format_args!(",\"since\":{}", Seconds(since)));
+    }
+    ServerCounts::default()
+}
+
+/// Writes numbers of servers by state.
+pub(super) fn write_counts(counts: &ServerCounts, out: &mut String) {
+    let ServerCounts { usable, down, maintenance, drain } = counts;
+    let total = counts.total();
+    put(
+        out,
+        format_args!(
+            "{{\"total\":{total},\"usable\":{usable},\"down\":{down},\"maint\":{maintenance},\"drain\":{drain}}}"
+        ),
+    );
 }
 
 /// Writes how often payload waited for an HTTP/2 window; nothing if never. HAProxy has no such columns.
@@ -115,6 +167,15 @@ fn stalls(object: &Object<'_>, out: &mut String) {
         if waits != Value::U64(0) {
             put(out, format_args!(",\"{name}\":{}", JsonValue(&waits)));
         }
+    }
+}
+
+/// Writes how many connections of a frontend ended before their first byte; nothing if none. HAProxy has no such column.
+fn unused(object: &Object<'_>, out: &mut String) {
+    let Kind::Frontend = object.kind else { return };
+    let unused = object.worker.process.counters.unused_connections(object.proxy.index);
+    if unused > 0 {
+        put(out, format_args!(",\"unused_connections\":{unused}"));
     }
 }
 

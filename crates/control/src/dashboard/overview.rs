@@ -3,11 +3,14 @@
 use std::rc::Rc;
 
 use engine::worker::Worker;
+use live::ServerCounts;
 
 use super::answer::{Answer, put};
-use super::json::{Commas, JsonValue, Quoted};
+use super::json::{Commas, JsonValue, Quoted, Seconds};
+use super::objects::{each, write_counts};
 use super::request::DashboardRequest;
 use crate::field::Value;
+use crate::statistics::B;
 use crate::statistics::process::{ProcessInfo, ROWS, look};
 
 /// The load of a worker.
@@ -36,8 +39,7 @@ pub(super) async fn threads(asked: &DashboardRequest) -> Vec<Thread> {
 
 /// Seconds since the Unix epoch, with milliseconds.
 pub(super) fn time() -> String {
-    let now = rt::wall();
-    format!("{}.{:03}", now.seconds, now.nanos / 1_000_000)
+    Seconds(rt::wall()).to_string()
 }
 
 /// Writes the members `process` and `threads`; `names`: the values of `show info`; `None`: all of them.
@@ -64,6 +66,13 @@ pub(super) fn write(asked: &DashboardRequest, threads: &[Thread], names: Option<
     out.push(']');
 }
 
+/// Returns the numbers of servers by state, over all backends that are shown.
+async fn server_counts(asked: &DashboardRequest, answer: &mut Answer) -> ServerCounts {
+    let mut counts = ServerCounts::default();
+    each(asked, answer, B, |_| true, |object, _| counts += object.server_counts().unwrap_or_default()).await;
+    counts
+}
+
 /// `overview`.
 pub(super) async fn show(asked: DashboardRequest, mut answer: Answer) {
     let threads = threads(&asked).await;
@@ -81,6 +90,9 @@ pub(super) async fn show(asked: DashboardRequest, mut answer: Answer) {
         ),
     );
     write(&asked, &threads, None, &mut text);
+    let counts = server_counts(&asked, &mut answer).await;
+    text.push_str(",\"server_counts\":");
+    write_counts(&counts, &mut text);
     text.push_str("}\n");
     answer.begin_json();
     answer.push(&text);

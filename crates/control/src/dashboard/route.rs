@@ -3,7 +3,10 @@
 
 use super::answer::{Answer, Pending};
 use super::request::{DashboardRequest, Target, pairs, text};
-use super::{action, configuration, document, events, objects, overview, rules, sessions, tables, topology};
+use super::{
+    action, certificates, configuration, document, errors, events, objects, overview, rules, sessions, tables,
+    timeline, top_keys, topology,
+};
 
 /// An address and its handler.
 pub(super) struct Route {
@@ -28,8 +31,13 @@ pub(super) const ROUTES: &[Route] = &[
     get("api/v1/sessions", |asked, answer| Box::pin(sessions::show(asked, answer))),
     get("api/v1/tables", |asked, answer| Box::pin(tables::list(asked, answer))),
     get("api/v1/tables/{name}", |asked, answer| Box::pin(tables::show(asked, answer))),
+    get("api/v1/tables/{name}/top", |asked, answer| Box::pin(top_keys::show(asked, answer))),
     get("api/v1/rules", |asked, answer| Box::pin(rules::show(asked, answer))),
     get("api/v1/config", |asked, answer| Box::pin(configuration::show(asked, answer))),
+    get("api/v1/history", |asked, answer| Box::pin(super::history::show(asked, answer))),
+    get("api/v1/timeline", |asked, answer| Box::pin(timeline::show(asked, answer))),
+    get("api/v1/certificates", |asked, answer| Box::pin(certificates::show(asked, answer))),
+    get("api/v1/errors", |asked, answer| Box::pin(errors::show(asked, answer))),
     get("api/v1/events", |asked, answer| Box::pin(events::show(asked, answer))),
     Route {
         path: "api/v1/servers/{backend}/{server}",

@@ -12,7 +12,7 @@ use super::request::DashboardRequest;
 use crate::runtime::process::{column, shown_datum, write_key};
 
 /// Entries visited per lock of a shard.
-const PAGE: u32 = 128;
+pub(super) const PAGE: u32 = 128;
 /// Default and maximum of `limit`: entries per answer.
 const USUAL: usize = 200;
 const MOST: usize = 1_000_000;
@@ -27,7 +27,7 @@ fn all(asked: &DashboardRequest) -> Vec<Arc<Table>> {
     asked.worker.process.live.tables.iter().filter(|table| is_shown(asked, table)).map(Arc::clone).collect()
 }
 
-fn members(table: &Table, out: &mut String) {
+pub(super) fn members(table: &Table, out: &mut String) {
     let plan = &table.plan;
     let (name, kind) = (Quoted(&plan.name), plan.key.name());
     put(out, format_args!("\"name\":{name},\"type\":\"{kind}\",\"size\":{},\"used\":{}", plan.size, table.used()));
@@ -48,12 +48,15 @@ pub(super) async fn list(asked: DashboardRequest, mut answer: Answer) {
     answer.push("]}\n");
 }
 
+/// Returns the table that the address names.
+pub(super) fn named(asked: &DashboardRequest) -> Option<Arc<Table>> {
+    let name = asked.target.names.first()?;
+    all(asked).into_iter().find(|table| *table.plan.name == **name)
+}
+
 /// `tables/{name}`.
 pub(super) async fn show(asked: DashboardRequest, mut answer: Answer) {
-    let name = asked.target.names.first().cloned().unwrap_or_default();
-    let Some(table) = all(&asked).into_iter().find(|table| *table.plan.name == *name) else {
-        return answer.refuse(404, "there is no such table");
-    };
+    let Some(table) = named(&asked) else { return answer.refuse(404, "there is no such table") };
     let mut left = asked.target.number("limit", USUAL, MOST);
     let filter = asked.target.parameter("key").unwrap_or_default().to_owned();
     let mut text = "{".to_owned();
@@ -82,7 +85,7 @@ pub(super) async fn show(asked: DashboardRequest, mut answer: Answer) {
     answer.push(if is_cut { "],\"complete\":false}\n" } else { "],\"complete\":true}\n" });
 }
 
-fn entry(table: &Table, view: &EntryView<'_>, key: &str, out: &mut String) {
+pub(super) fn entry(table: &Table, view: &EntryView<'_>, key: &str, out: &mut String) {
     put(out, format_args!("{{\"key\":{},\"use\":{}", Quoted(key), view.trackers));
     if view.until != Moment::MAX {
         put(out, format_args!(",\"expires_ms\":{}", view.until.millis_since(rt::now())));

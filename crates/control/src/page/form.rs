@@ -192,14 +192,14 @@ fn find_backend<'g>(generation: &'g Generation, name: &str) -> Option<&'g Proxy>
 fn apply(worker: &Worker, proxy: &Proxy, server: &Server, action: Action) -> bool {
     match action {
         Action::Admin(admin) => {
-            set_admin(worker, proxy, server, admin);
+            set_admin(worker, proxy, server, admin, Orderer::Page);
             true
         }
         Action::Leave(state) => {
             let status = worker.process.live.proxies[proxy.index].status(server.index);
             let is_there = status.is_some_and(|status| status.admin == state);
             if is_there {
-                set_admin(worker, proxy, server, Admin::Ready);
+                set_admin(worker, proxy, server, Admin::Ready, Orderer::Page);
             }
             is_there
         }

@@ -2,12 +2,16 @@
 //! visit more than a bounded number of objects per piece.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
+use engine::certificates::used;
 use engine::generation::Generation;
 use engine::resolve::Resolving;
 use engine::worker::Worker;
 use live::ServerPlace;
 use policy::program::Proxy;
+use tls::certificate::Certificate;
+use tls::x509;
 
 use super::metric::{METRICS, Metric, PROCESS, Shape, TABLES, Type};
 use super::sample::{Samples, escape, labels_of, number};
@@ -54,6 +58,8 @@ pub(super) struct KeptLabels {
     ends: Vec<(ServerPlace, usize)>,
     /// The next server to visit.
     next: usize,
+    /// The certificates in use; collected when the first one is written.
+    certificates: Vec<Arc<Certificate>>,
 }
 
 impl KeptLabels {
@@ -119,6 +125,7 @@ impl Output<'_> {
             Scope::Server => self.objects(place, name, S, kept, out),
             Scope::StickTable => self.tables(place, out),
             Scope::Resolver => self.resolvers(place, out),
+            Scope::Certificate => self.certificates(place, kept, out),
         })
     }
 
@@ -263,6 +270,31 @@ impl Output<'_> {
             let _ = writeln!(out, "{whole}{} {value}", Labels(&labels));
         }
         ScrapePosition { group: place.group + 1, ..place }
+    }
+
+    /// Writes the seconds until the ends of certificates: Weir's own metric.
+    fn certificates(&self, place: ScrapePosition, kept: &mut KeptLabels, out: &mut String) -> ScrapePosition {
+        const NAME: &str = "weir_certificate_seconds_left";
+        if !self.selection.wants(NAME) {
+            return place.next_scope();
+        }
+        if place.object == 0 {
+            kept.certificates = used(&self.generation.program).into_values().collect();
+        }
+        let now = rt::wall().seconds;
+        for certificate in kept.certificates.iter().skip(place.object).take(PIECE) {
+            let Some(validity) = x509::validity(certificate.der()) else { continue };
+            if place.object == 0 && out.is_empty() {
+                begin(out, NAME, Type::Gauge, "Seconds until a certificate in use expires; below 0: it has expired");
+            }
+            let _ =
+                writeln!(out, "{NAME}{} {}", Labels(&[("certificate", &certificate.name)]), validity.not_after - now);
+        }
+        if place.object + PIECE < kept.certificates.len() {
+            ScrapePosition { object: place.object + PIECE, ..place }
+        } else {
+            place.next_scope()
+        }
     }
 }
 

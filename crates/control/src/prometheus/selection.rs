@@ -14,10 +14,12 @@ pub(super) enum Scope {
     Server,
     StickTable,
     Resolver,
+    /// Weir's own; only if requested by its name.
+    Certificate,
 }
 
 /// All scopes, in the order of the output.
-pub(super) const SCOPES: [(Scope, &str); 7] = [
+pub(super) const SCOPES: [(Scope, &str); 8] = [
     (Scope::Global, "global"),
     (Scope::Frontend, "frontend"),
     (Scope::Listener, "listener"),
@@ -25,9 +27,11 @@ pub(super) const SCOPES: [(Scope, &str); 7] = [
     (Scope::Server, "server"),
     (Scope::StickTable, "sticktable"),
     (Scope::Resolver, "resolver"),
+    (Scope::Certificate, "certificate"),
 ];
 
-const ALL: u8 = (1 << SCOPES.len()) - 1;
+/// HAProxy's scopes, which a request without `scope` selects: all but the last one.
+const ALL: u8 = (1 << (SCOPES.len() - 1)) - 1;
 
 /// The selected metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,7 +124,7 @@ impl Selection {
 fn scopes(value: &[u8], before: u8) -> Option<u8> {
     match value {
         b"" => Some(0),
-        b"*" => Some(ALL),
+        b"*" => Some(before | ALL),
         name => SCOPES.iter().position(|(_, known)| known.as_bytes() == name).map(|at| before | 1 << at),
     }
 }
@@ -141,7 +145,8 @@ mod tests {
 
     #[test]
     fn scopes_are_read_in_their_order() {
-        let all: Vec<&str> = SCOPES.iter().map(|(_, name)| *name).collect();
+        let all: Vec<&str> = SCOPES.iter().map(|(_, name)| *name).filter(|name| *name != "certificate").collect();
+        let more: Vec<&str> = SCOPES.iter().map(|(_, name)| *name).collect();
         for (target, wanted) in [
             ("/metrics", Some(all.clone())),
             ("/metrics?", Some(all.clone())),
@@ -150,6 +155,9 @@ mod tests {
             ("/metrics?scope=*&scope=", Some(vec![])),
             ("/metrics?scope=&scope=global", Some(vec!["global"])),
             ("/metrics?scope=global&scope=*", Some(all.clone())),
+            ("/metrics?scope=certificate", Some(vec!["certificate"])),
+            ("/metrics?scope=certificate&scope=*", Some(more.clone())),
+            ("/metrics?scope=*&scope=certificate", Some(more)),
             ("/metrics?scope=global#&scope=server", Some(vec!["global"])),
             ("/metrics?SCOPE=global&=x&&", Some(all)),
             ("/metrics?scope", None),

@@ -8,6 +8,7 @@ mod modules;
 mod object;
 pub(crate) mod process;
 mod protocol;
+mod standing;
 mod status;
 
 use std::fmt::Write;

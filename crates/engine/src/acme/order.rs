@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use expression::sample::Sink;
+use live::timeline::Author;
 use live::trace::{Level, Subject, events};
 use policy::program::{AcmeCertificate, AcmeSection, PROVISIONING_RING};
 use tls::account::base64url;
@@ -170,6 +171,7 @@ fn install(worker: &Rc<Worker>, own: &AcmeCertificate, text: &[u8]) -> Result<()
     }
     held.put(&program, &Arc::new(certificate))?;
     drop(held);
+    crate::timeline::certificate(&worker.process, &own.name, Author::Acme, rt::wall());
     crate::ocsp::look_again(&worker.process);
     Ok(())
 }

@@ -18,6 +18,7 @@ use rt::net::Address;
 
 use super::messages;
 use super::running::Waited;
+use crate::service::transitions::Orderer;
 use crate::service::{transitions, weight};
 use crate::worker::Worker;
 
@@ -98,7 +99,7 @@ fn apply(worker: &Worker, proxy: &Proxy, server: &Server, line: &[u8], took: Dur
     let set_admin = |admin| {
         let now = state.status(server.index).map(|status| status.forced);
         if now != Some(admin) {
-            transitions::set_admin(worker, proxy, server, admin);
+            transitions::set_admin(worker, proxy, server, admin, Orderer::Agent);
         }
     };
     change.filter(|admin| *admin != Admin::Ready).into_iter().for_each(set_admin);
@@ -120,7 +121,7 @@ fn report(
     let mut warning = None;
     if let Some(written) = answer.weight.as_deref().filter(|_| enabled) {
         match weight::parse(written, server.weight) {
-            Ok(weight) => weight::set(worker, proxy, server, weight),
+            Ok(weight) => weight::set(worker, proxy, server, weight, Orderer::Agent),
             Err(sentence) => warning = Some(sentence),
         }
     }

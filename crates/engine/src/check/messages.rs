@@ -151,8 +151,7 @@ pub(crate) fn reason(report: &Report) -> String {
 
 /// Truncates a text to the maximum length, at a character boundary.
 pub(super) fn shortened(mut text: String) -> String {
-    let end = (0..=SHOWN.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    text.truncate(end);
+    text.truncate(base::text::beginning(&text, SHOWN).len());
     text
 }
 

@@ -210,7 +210,7 @@ fn announce(
     if notable {
         script_events::checked(worker, proxy, server, checker);
     }
-    let cause = if logs { Cause::Told } else { Cause::Check(report) };
+    let cause = Cause::Check { report, checker, is_logged: logs };
     if let Some(transition) = transition {
         // Computed only after a transition: it iterates over all servers.
         let online = Online::before(proxy, &worker.process.live.proxies[proxy.index], &transition);

@@ -4,10 +4,12 @@
 use std::time::Duration;
 
 use config::spec::LogLevel;
+use live::timeline::{Author, TimelineKind};
 use live::{Ejection, Observation, Reason};
 use policy::program::{Proxy, Server};
 
 use crate::stream_state::{Cause, Outcome, StreamState};
+use crate::timeline;
 use crate::worker::Worker;
 
 use super::slow_start;
@@ -49,6 +51,7 @@ fn note(worker: &Worker, proxy: &Proxy, server: usize, seen: Observation) {
     if let Some(server) = proxy.server(server) {
         let text = sentence(proxy, server, &ejection, proxy_state.queued(None).0);
         worker.announce(proxy.index, LogLevel::Alert, &text);
+        timeline::server(&worker.process, TimelineKind::ServerEjected, Author::Traffic, proxy, server, || text);
     }
     rt::spawn(rt::Class::Normal, rt::NO_TAG, come_back(proxy.index, server, ejection));
 }
@@ -83,6 +86,7 @@ async fn come_back(proxy: usize, server: usize, ejection: Ejection) {
     if let Some(server) = named.server(server) {
         let text = format!("Server {}/{} is back: its ejection is over.", named.name, server.name);
         worker.announce(proxy, LogLevel::Notice, &text);
+        timeline::server(&worker.process, TimelineKind::ServerRestored, Author::Process, named, server, || text);
     }
     slow_start::watch(std::sync::Arc::clone(proxy_state));
 }

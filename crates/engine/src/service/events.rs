@@ -1,12 +1,14 @@
 //! Events of servers and certificates, for subscribed scripts (`core.event_sub` of HAProxy's Lua manual). Without subscribers an
 //! event costs a check of a flag. Must never wait for a subscriber.
 
+use live::timeline::{Author, TimelineKind};
 use live::{Checker, Transition};
 use policy::program::{Proxy, Server};
 
 pub use crate::service::event_queue::{
     CertificateEvent, Checked, Event, Events, Listener, ServerEvent, ServerEventKind, WantedRecord,
 };
+use crate::timeline;
 use crate::worker::{Process, Worker};
 
 fn tell_of(process: &Process, proxy: &Proxy, server: &Server, what: ServerEventKind) {
@@ -28,12 +30,18 @@ pub fn added(process: &Process, proxy: &Proxy, server: &Server) {
         revisions.next += u32::from(std::mem::take(&mut revisions.removed));
         revisions.known.insert(server.serial, revisions.next);
     }
+    timeline::server(process, TimelineKind::ServerAdded, Author::Cli, proxy, server, || {
+        format!("Server {}/{} was added.", proxy.name, server.name)
+    });
     tell_of(process, proxy, server, ServerEventKind::Added);
 }
 
 /// Reports a server that is about to be removed.
 pub fn removed(process: &Process, proxy: &Proxy, server: &Server) {
     process.events.revisions().removed = true;
+    timeline::server(process, TimelineKind::ServerRemoved, Author::Cli, proxy, server, || {
+        format!("Server {}/{} was removed.", proxy.name, server.name)
+    });
     tell_of(process, proxy, server, ServerEventKind::Removed);
 }
 

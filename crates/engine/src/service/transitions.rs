@@ -1,20 +1,25 @@
 //! State changes of servers: logs them in the backend's log in HAProxy's words, and applies the consequences: tracking servers,
 //! ended sessions, slow start. Must never decide a state.
 
+mod cause;
+mod record;
 mod sentences;
+
+pub use cause::{Cause, Orderer};
 
 use std::sync::Arc;
 
 use config::diagnostic::Severity;
 use config::spec::LogLevel;
 use live::ServerPlace;
-use live::health::{Operation, Report};
+use live::health::Operation;
 use live::{Admin, Checker, Live, ProxyState, ServerStatus, Transition};
 use policy::program::{Program, Proxy, Server};
 
 use super::{events, mail, session_shutdown, slow_start};
 use crate::stream_state::Cause as Ending;
 use crate::worker::Worker;
+use record::ServerChange;
 use sentences::{Scene, Sentence};
 
 /// Number of servers that load balancing can choose: active ones, and backups.
@@ -55,45 +60,6 @@ impl Online {
 /// Whether load balancing can choose a server.
 fn is_online(one: &ServerStatus) -> bool {
     one.up && !one.stopping && one.admin == Admin::Ready && one.weight > 0
-}
-
-/// Source of an administrative command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Orderer {
-    /// The runtime API.
-    Cli,
-    /// The statistics page.
-    Page,
-    /// A script.
-    Script,
-}
-
-impl Orderer {
-    /// Text for HAProxy's log.
-    const fn sentence(self) -> &'static str {
-        match self {
-            Self::Cli => "changed from CLI",
-            Self::Page => "changed from Web interface",
-            Self::Script => "changed from Lua script",
-        }
-    }
-}
-
-/// Cause of a state change.
-#[derive(Debug, Clone, Copy)]
-pub enum Cause<'a> {
-    /// It was logged already.
-    Told,
-    /// The result of a check.
-    Check(&'a Report),
-    /// An administrative command.
-    Order(Orderer),
-    /// A change of the server that it tracks.
-    Leader(&'a str),
-    /// Name resolution, with the reason of a failure.
-    Name(&'a str),
-    /// State restored from the previous process.
-    SavedServer,
 }
 
 /// Changes the state of a server, and applies the consequences. `change` returns the transition, if there is one.
@@ -182,20 +148,25 @@ fn settle_one(
     let leader = name_of_leader(&worker.generation().program, server);
     let scene = Scene { transition, online, waiting: state.queued(None).0, leader: leader.as_deref(), cause };
     let name = full_name(proxy, server);
+    let mut sentences = Vec::new();
     for Sentence { level, text, mailed } in scene.sentences() {
         let text = format!("{name} {text}");
         worker.announce(proxy.index, level, &text);
         if mailed {
             mail::alert(worker, proxy, level, &text);
         }
+        sentences.push(text);
     }
+    let (had_servers, has_servers) = (!before.is_empty(), !online.is_empty());
+    let sentences = &sentences;
+    record::changed(worker, &ServerChange { proxy, server, transition, cause, sentences, had_servers, has_servers });
     let why = match cause {
-        Cause::Told | Cause::Check(_) => None,
+        Cause::Check { .. } => None,
         Cause::Order(orderer) => Some(orderer.sentence()),
         _ => Some(""),
     };
     events::changed(worker, proxy, server, transition, why);
-    if online.is_empty() && !before.is_empty() {
+    if had_servers && !has_servers {
         let (kind, name) = (sentences::kind(proxy), &proxy.name);
         let text = format!("{kind} {name} has no server available!");
         worker.logger.message(Some(proxy.index), LogLevel::Emerg, &text);
@@ -238,11 +209,11 @@ fn shut_sessions(worker: &Worker, proxy: &Proxy, server: &Server, transition: &T
 }
 
 /// Sets the administrative state of a server.
-pub fn set_admin(worker: &Worker, proxy: &Proxy, server: &Server, admin: Admin) {
+pub fn set_admin(worker: &Worker, proxy: &Proxy, server: &Server, admin: Admin, orderer: Orderer) {
     let was_out = worker.process.live.proxies[proxy.index]
         .status(server.index)
         .is_some_and(|before| before.admin == Admin::Maintenance);
-    change(worker, proxy, server, |state| state.set_admin(server.index, admin, rt::now()), Cause::Order(Orderer::Cli));
+    change(worker, proxy, server, |state| state.set_admin(server.index, admin, rt::now()), Cause::Order(orderer));
     if !was_out && admin == Admin::Maintenance {
         // A server in maintenance gets no connections; those in use are not pooled again.
         worker.process.forget_links(server.serial);

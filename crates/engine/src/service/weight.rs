@@ -3,7 +3,7 @@
 
 use policy::program::{Proxy, Server};
 
-use super::transitions;
+use super::transitions::{self, Cause, Orderer};
 use crate::worker::Worker;
 
 /// Parses a weight: a number, or a percentage of the configured one.
@@ -36,13 +36,13 @@ pub fn parse(written: &str, initial: u32) -> Result<u32, &'static str> {
 }
 
 /// Sets the weight of a server; logs it if no server is left.
-pub fn set(worker: &Worker, proxy: &Proxy, server: &Server, weight: u32) {
+pub fn set(worker: &Worker, proxy: &Proxy, server: &Server, weight: u32, orderer: Orderer) {
     let changes = |state: &live::ProxyState| {
         let before = state.status(server.index).filter(|status| status.weight != weight)?;
         state.set_weight(server.index, weight);
         state.status(server.index).map(|after| live::Transition { before, after })
     };
-    transitions::change(worker, proxy, server, changes, transitions::Cause::Order(transitions::Orderer::Cli));
+    transitions::change(worker, proxy, server, changes, Cause::Order(orderer));
 }
 
 #[cfg(test)]

@@ -35,6 +35,7 @@ mod compression;
 mod connecting;
 mod conversations;
 mod crowds;
+mod dashboard;
 mod decompressing;
 mod decompressing_beside;
 mod dying;

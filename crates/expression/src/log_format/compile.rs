@@ -8,6 +8,7 @@ use super::purpose::Purpose;
 use super::row::Alias;
 use crate::sample::EvalPlace;
 use crate::{Expression, Names};
+use base::text::beginning;
 use config::suggest::nearest;
 use std::fmt;
 use std::ops::Range;
@@ -71,18 +72,13 @@ pub enum FormatErrorKind {
     Misplaced(String),
 }
 
-/// Returns the last character boundary up to `at`.
-fn char_boundary(text: &str, at: usize) -> usize {
-    (0..=at.min(text.len())).rev().find(|place| text.is_char_boundary(*place)).unwrap_or(0)
-}
-
 impl FormatError {
     /// The range of the invalid item in bytes, at least one unless the text is empty.
     pub fn item(&self) -> Range<usize> {
         let line = &self.line;
-        let near = char_boundary(line, self.at.saturating_add(1));
+        let near = beginning(line, self.at.saturating_add(1)).len();
         let start = line[..near].rfind('%').unwrap_or(near.saturating_sub(1));
-        let start = char_boundary(line, start);
+        let start = beginning(line, start).len();
         let rest = &line[start..];
         let is_part = |letter: char| letter.is_ascii_alphanumeric() || "%{}()+-:,".contains(letter);
         let plain = rest.find(|letter| !is_part(letter)).unwrap_or(rest.len());

@@ -101,8 +101,7 @@ fn inspect_delay(model: &Model<'_>, findings: &mut Findings) {
                 && looks_at_content(proxy, statement)
         });
         if let Some(statement) = found {
-            let message =
-                "found at random, if the first bytes of a client have arrived: the section has no 'tcp-request inspect-delay'";
+            let message = "found at random, if the first bytes of a client have arrived: the section has no 'tcp-request inspect-delay'";
             findings.add_with_hint(
                 statement.line.span,
                 message,

@@ -12,8 +12,9 @@ const FINE_BITS: u32 = 3;
 const FINE: usize = 1 << FINE_BITS;
 /// Latencies from 2^27 microseconds on, more than two minutes, share the last bucket.
 const OCTAVES: usize = 25;
-/// Number of buckets of a histogram.
+/// Number of buckets of a histogram. The number of a bucket fits into a byte, and is not 255.
 const BUCKETS: usize = OCTAVES * FINE;
+const _: () = assert!(BUCKETS < u8::MAX as usize);
 /// Seconds that a bank is written. A reader sees between one and two such periods.
 const BANK_SECONDS: u64 = 5;
 
@@ -63,6 +64,11 @@ fn middle_of(bucket: usize) -> f64 {
     let (shift, fine) = (bucket / FINE - 1, bucket % FINE);
     let width = (1_u64 << shift) as f64;
     ((FINE + fine) as f64 + 0.5) * width
+}
+
+/// Returns the latency of a bucket in milliseconds.
+pub fn latency_of(bucket: u8) -> f64 {
+    middle_of(usize::from(bucket)) / 1000.0
 }
 
 impl Latencies {
@@ -138,12 +144,17 @@ impl LatencySum {
     /// Returns the latency in milliseconds that `per_mille` thousandths of the requests did not exceed; `None`: no
     /// requests.
     pub fn quantile(&self, per_mille: u64) -> Option<f64> {
+        self.bucket(per_mille).map(latency_of)
+    }
+
+    /// Returns the bucket of that latency, for [`latency_of`].
+    pub fn bucket(&self, per_mille: u64) -> Option<u8> {
         let wanted = (self.total * per_mille).div_ceil(1000).max(1);
         let mut seen = 0;
         for (bucket, count) in self.counts.iter().enumerate() {
             seen += count;
             if self.total > 0 && seen >= wanted {
-                return Some(middle_of(bucket) / 1000.0);
+                return u8::try_from(bucket).ok();
             }
         }
         None

@@ -14,7 +14,7 @@ pub use cell::{Averages, Count, Peak};
 pub use content::ContentCounters;
 pub use http2::Http2Counters;
 pub use kept::{CounterLine, KeptCounts, Side};
-pub use latency::{Latencies, LatencyCell, LatencySum};
+pub use latency::{Latencies, LatencyCell, LatencySum, latency_of};
 pub use lazy::{BackCounters, ProxyCounters};
 pub use rate::Rate;
 
@@ -207,6 +207,9 @@ pub struct FrontCounters {
     pub front: ObjectCounters,
     /// Its listening addresses.
     pub binds: AppendOnlyVec<ObjectCounters>,
+    /// Connections that ended before their first byte, as those that browsers open in advance. As in HAProxy they
+    /// are requests, request errors and 4xx responses as well.
+    pub unused_connections: Count,
     /// Its HTTP/2 connections with clients.
     pub front_http2: Http2Counters,
     /// Bodies of its responses.
@@ -218,6 +221,7 @@ impl FrontCounters {
         Self {
             front: ObjectCounters::default(),
             binds: (0..binds).map(|_| ObjectCounters::default()).collect(),
+            unused_connections: Count::default(),
             front_http2: Http2Counters::default(),
             front_content: ContentCounters::default(),
         }
@@ -297,6 +301,7 @@ impl WorkerCounters {
         for proxy in &self.proxies {
             std::iter::once(&proxy.front).chain(&proxy.binds).for_each(|counters| counters.clear(all, true));
             if all {
+                proxy.unused_connections.set(0);
                 proxy.front_http2.clear();
                 proxy.front_content.clear();
             }
@@ -430,6 +435,11 @@ impl Counters {
     /// Sums an HTTP/2 counter, of a proxy's connections with clients (`front`) or servers.
     pub fn http2(&self, proxy: usize, front: bool, of: impl Fn(&Http2Counters) -> &Count) -> u64 {
         self.workers.iter().map(|worker| worker.proxies[proxy].http2(front, &of)).fold(0, u64::wrapping_add)
+    }
+
+    /// Sums the connections of a frontend that ended before their first byte.
+    pub fn unused_connections(&self, proxy: usize) -> u64 {
+        self.workers.iter().map(|worker| worker.proxies[proxy].unused_connections.get()).fold(0, u64::wrapping_add)
     }
 
     /// Sums a counter of bodies, of a frontend (`front`) or a backend.

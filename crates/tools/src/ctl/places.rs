@@ -102,7 +102,7 @@ mod tests {
         for (at, (text, wanted)) in rows.iter().enumerate() {
             let path = std::env::temp_dir().join(format!("weir-ctl-places-{}-{at}", std::process::id()));
             std::fs::write(&path, text).expect("a file");
-            let found = of_configuration(&[path.clone()]);
+            let found = of_configuration(std::slice::from_ref(&path));
             std::fs::remove_file(&path).expect("removed");
             assert_eq!(found.map(|socket| socket.shown()).map_err(|_| ()), wanted.map(str::to_owned), "{text}");
         }

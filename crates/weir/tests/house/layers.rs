@@ -1,6 +1,7 @@
 //! Imports between the crates (see ARCHITECTURE.md): each imports only crates below it.
 
 use crate::tree;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Allowed dependencies of each crate. `testkit` may be used by the tests of every crate above `rt`.
@@ -70,6 +71,9 @@ const TESTED_WITH_PEERS: &[&str] = &["policy", "conn", "engine", "control", "lua
 /// Crates whose tests may use a crate above: the simulated tests of the engine inspect it through the runtime API.
 const TESTED_FROM_ABOVE: &[(&str, &str)] = &[("engine", "control")];
 
+/// Crates that only tests use. They depend on themselves in their tests, to enable their feature `tests`.
+const FOR_TESTS: [&str; 3] = ["testkit", "fuzz", "cases"];
+
 #[test]
 fn crates_import_only_what_stands_below_them() {
     let mut wrong = Vec::new();
@@ -83,8 +87,9 @@ fn crates_import_only_what_stands_below_them() {
             let ours = MAY_USE.iter().any(|(owner, _)| *owner == dependency);
             let for_tests = section == "dev-dependencies";
             let peers = dependency == "testkit" && for_tests && TESTED_WITH_PEERS.contains(&name.as_str());
+            let itself = dependency == name && for_tests && FOR_TESTS.contains(&name.as_str());
             let above = for_tests && TESTED_FROM_ABOVE.contains(&(name.as_str(), dependency.as_str()));
-            if ours && !peers && !above && !allowed.contains(&dependency.as_str()) {
+            if ours && !peers && !itself && !above && !allowed.contains(&dependency.as_str()) {
                 wrong.push(format!("{name} must not use {dependency}"));
             }
         }
@@ -128,6 +133,31 @@ fn every_crate_is_built_and_tested_by_default() {
     let manifest = tree::read(Path::new("Cargo.toml"));
     for line in ["members = [\"crates/*\"]", "default-members = [\"crates/*\"]"] {
         assert!(manifest.lines().any(|written| written == line), "{line}");
+    }
+}
+
+/// `cargo build` compiles the library of every crate. Those of crates for tests are empty without their feature `tests`,
+/// and their dependencies are compiled for the product anyway, or optional.
+#[test]
+fn a_build_compiles_nothing_that_only_tests_use() {
+    let folders = FOR_TESTS.map(|name| Path::new("crates").join(name));
+    let manifests = tree::files("crates").into_iter().filter(|path| path.ends_with("Cargo.toml"));
+    let product = manifests.filter(|path| !folders.iter().any(|folder| path.starts_with(folder)));
+    let product: BTreeSet<_> = product.flat_map(|path| dependencies(&tree::read(&path))).collect();
+    for folder in folders {
+        let library = tree::read(&folder.join("src/lib.rs"));
+        let first = library.lines().find(|line| !line.is_empty() && !line.starts_with("//"));
+        assert_eq!(first, Some("#![cfg(feature = \"tests\")]"), "{}", folder.display());
+        let manifest = tree::read(&folder.join("Cargo.toml"));
+        let is_optional = |name: &str| {
+            let mut lines = manifest.lines().filter(|line| line.starts_with(&format!("{name} = ")));
+            lines.any(|line| line.contains("optional = true"))
+        };
+        assert!(!manifest.contains("\ndefault = "), "{}", folder.display());
+        for dependency in dependencies(&manifest).into_iter().filter(|(section, _)| section == "dependencies") {
+            let fits = product.contains(&dependency) || is_optional(&dependency.1);
+            assert!(fits, "{} needs {}, which Weir does not", folder.display(), dependency.1);
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 
 const SECTIONS: &str = "frontend web
     bind 127.0.0.1:[port]
+    bind 127.0.0.1:[tls] ssl crt [certificate]
     http-request track-sc0 src table counts
     default_backend app
 frontend metrics
@@ -25,6 +26,9 @@ backend counts
 
 const RULES: &str = "contrib/prometheus/weir.rules.yml";
 const RULE_TESTS: &str = "contrib/prometheus/weir.rules.test.yml";
+/// All metrics, Weir's own ones included.
+const METRICS: &str = "/metrics?scope=*&scope=certificate";
+
 const RELOADS: &str = "contrib/prometheus/weir-reloads.sh";
 const DASHBOARD: &str = "contrib/grafana/weir.json";
 
@@ -54,11 +58,7 @@ struct Stage {
 
 impl Stage {
     fn start(folder: &Folder) -> Self {
-        let [port, metrics, origin, closed] = std::array::from_fn(|_| free_port());
-        let mut text = DEFAULTS.to_owned() + SECTIONS;
-        for (word, port) in [("[port]", port), ("[metrics]", metrics), ("[origin]", origin), ("[closed]", closed)] {
-            text = text.replace(word, &port.to_string());
-        }
+        let (text, [port, metrics, origin]) = configuration();
         let file = folder.write("weir.cfg", &text);
         let server = Running::start(Command::new(WEIR).args(["origin", "-L", &format!("127.0.0.1:{origin}")]));
         drop(connect(origin));
@@ -67,6 +67,19 @@ impl Stage {
         assert_eq!(exchange(&mut connect(port), &get("/")).0, 200);
         stage
     }
+}
+
+/// Returns a configuration, and the ports of its frontends and its server.
+fn configuration() -> (String, [u16; 3]) {
+    let certificate = path("crates/weir/tests/process/site.pem");
+    let mut text = DEFAULTS.to_owned() + &SECTIONS.replace("[certificate]", certificate.to_str().expect("text"));
+    let ports = ["[port]", "[metrics]", "[origin]", "[tls]", "[closed]"].map(|word| {
+        let port = free_port();
+        text = text.replace(word, &port.to_string());
+        port
+    });
+    let [port, metrics, origin, ..] = ports;
+    (text, [port, metrics, origin])
 }
 
 /// Requests a document and returns its body. HTTP/1.0 has no chunks.
@@ -120,7 +133,7 @@ fn each_alert_has_a_test_that_fires_and_one_that_does_not() {
 fn every_metric_of_the_rules_and_the_dashboard_exists() {
     let folder = Folder::new();
     let stage = Stage::start(&folder);
-    let text = fetch(stage.metrics, "/metrics");
+    let text = fetch(stage.metrics, METRICS);
     let present: BTreeSet<&str> =
         text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
     // Metrics of the script beside the rules.
@@ -183,7 +196,7 @@ fn prometheus_answers_every_query_of_the_dashboard() {
     let port = free_port();
     let configuration = format!(
         "global:\n  scrape_interval: 200ms\n  scrape_timeout: 200ms\nrule_files:\n  - {}\nscrape_configs:\n  - job_name: weir\n    \
-         static_configs:\n      - targets: ['127.0.0.1:{}']\n",
+         params:\n      scope: ['*', 'certificate']\n    static_configs:\n      - targets: ['127.0.0.1:{}']\n",
         path(RULES).display(),
         stage.metrics
     );
@@ -235,10 +248,7 @@ fn failed_reloads_are_metrics_of_the_script() {
         return;
     }
     let folder = Folder::new();
-    let [port, metrics, origin, closed] = std::array::from_fn(|_| free_port().to_string());
-    let text = [("[port]", port), ("[metrics]", metrics), ("[origin]", origin), ("[closed]", closed)]
-        .iter()
-        .fold(DEFAULTS.to_owned() + SECTIONS, |text, (word, port)| text.replace(word, port));
+    let (text, [_, served, _]) = configuration();
     let file = folder.write("weir.cfg", &text);
     let socket = folder.path("master.sock").to_str().expect("text").to_owned();
     let _master = Running::start(Command::new(WEIR).args(["-W", "-db", "-S", &socket, "-f", &file]));
@@ -260,7 +270,8 @@ fn failed_reloads_are_metrics_of_the_script() {
         );
         text
     };
-    drop(connect_unix(Path::new(&socket)));
+    // The worker has read the file.
+    assert!(!fetch(served, METRICS).is_empty());
     counts(0, 0);
     folder.write("weir.cfg", &text.replace("check inter", "chek inter"));
     assert!(reload().contains("Success=0"));

@@ -5,6 +5,7 @@ use crate::support::{Folder, Running};
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::Command;
 
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
@@ -110,10 +111,7 @@ impl Browser {
 
     /// Clicks in the middle of an element, with mouse events.
     pub fn click(&mut self, selector: &str) {
-        let place = self.value(&format!(
-            "(() => {{ const node = document.querySelector({selector:?}); node.scrollIntoView({{ block: 'center' }}); \
-             const box = node.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; }})()"
-        ));
+        let place = self.middle(selector);
         for kind in ["mousePressed", "mouseReleased"] {
             let event = json!({ "type": kind, "x": place[0], "y": place[1], "button": "left", "clickCount": 1 });
             self.call("Input.dispatchMouseEvent", event);
@@ -127,6 +125,37 @@ impl Browser {
         self.call("Emulation.setEmulatedMedia", features);
         let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         self.call("Emulation.setDeviceMetricsOverride", metrics);
+    }
+
+    /// Moves the mouse to the middle of an element.
+    pub fn hover(&mut self, selector: &str) {
+        let place = self.middle(selector);
+        let event = json!({ "type": "mouseMoved", "x": place[0], "y": place[1] });
+        self.call("Input.dispatchMouseEvent", event);
+    }
+
+    fn middle(&mut self, selector: &str) -> Value {
+        self.value(&format!(
+            "(() => {{ const node = document.querySelector({selector:?}); node.scrollIntoView({{ block: 'center' }}); \
+             const box = node.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; }})()"
+        ))
+    }
+
+    /// Presses a key.
+    pub fn press(&mut self, key: &str) {
+        for kind in ["keyDown", "keyUp"] {
+            self.call("Input.dispatchKeyEvent", json!({ "type": kind, "key": key, "code": key }));
+        }
+    }
+
+    /// Keeps a picture of the window in `target/tmp/dashboard`, for a person to look at.
+    pub fn keep_picture(&mut self, name: &str) {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dashboard");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let picture = self.call("Page.captureScreenshot", json!({ "format": "png" }));
+        let picture = base::base64::decoded(picture["data"].as_str().expect("a picture").as_bytes()).expect("base64");
+        assert!(picture.starts_with(b"\x89PNG"), "{name}");
+        std::fs::write(folder.join(format!("{name}.png")), picture).expect("written");
     }
 
     /// Returns the URLs of all requests so far.

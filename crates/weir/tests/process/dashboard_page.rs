@@ -45,13 +45,16 @@ fn the_page_shows_traffic_and_drains_a_server_by_click() {
     assert_eq!(browser.value("document.getElementById('node').textContent"), "here");
     let before = browser.value(CURVE);
     browser.wait(&format!("{CURVE} !== {before}"));
-    browser.wait("parseFloat(document.querySelector('.tile b').textContent) > 10");
+    browser.wait("parseFloat(document.querySelector('.tile:not(.health) b').textContent) > 10");
     browser.value("location.hash = '#/backend/app'");
     browser.wait("document.querySelectorAll('.view[data-view=backend] tbody tr').length === 2");
-    browser.click(".view tbody tr:nth-child(2) button[data-action=drain]");
+    browser.click(".view tbody tr:nth-child(2) .menu-button");
+    browser.wait("document.querySelector('#menu:popover-open')");
+    browser.click("#menu button[data-action=drain]");
     browser.wait("document.querySelector('dialog[open]')");
     browser.click("#ask-yes");
-    browser.wait("document.querySelector('.view tbody tr:nth-child(2) .pill').textContent === 'DRAIN'");
+    // A server that is not usable comes first.
+    browser.wait("document.querySelector('.view tbody tr:first-child .pill').textContent === 'DRAIN'");
     let servers = send(
         stage.all,
         "GET /stats/api/v1/servers?backend=app&fields=status HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n",
@@ -77,7 +80,7 @@ fn the_page_fits_a_telephone_and_the_keyboard() {
     browser.look((400, 800), false);
     browser.open(&format!("http://127.0.0.1:{}/stats/dashboard", stage.all));
     browser.wait("document.querySelectorAll('.chart').length === 6");
-    for (key, view) in [("2", "topology"), ("3", "servers"), ("6", "log"), ("1", "")] {
+    for (key, view) in [("2", "servers"), ("3", "topology"), ("5", "log"), ("1", "")] {
         browser
             .value(&format!("document.dispatchEvent(new KeyboardEvent('keydown', {{ key: '{key}', bubbles: true }}))"));
         browser.wait(&format!("document.querySelector('.view').dataset.view === '{view}'"));

@@ -3,6 +3,7 @@
 
 use crate::support::{Folder, line};
 use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -84,4 +85,29 @@ fn the_files_of_the_debian_package_exist() {
     let named = manifest.split('"').filter(|word| word.starts_with("../../") && !word.contains('*'));
     let missing: Vec<&str> = named.filter(|name| !root().join("crates/weir").join(name).exists()).collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// Runs the script that builds the package, with a `cargo` that prints its arguments.
+fn package(variables: &[(&str, &str)]) -> (bool, String) {
+    let folder = Folder::new();
+    let cargo = folder.write("cargo", "#!/bin/sh\necho \"$*\"\n");
+    std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).expect("set");
+    let path = format!("{}:/usr/bin:/bin", folder.text());
+    let mut command = Command::new("sh");
+    command.arg(root().join("contrib/package.sh")).arg("--no-build").env_clear().env("PATH", path);
+    let done = command.envs(variables.iter().copied()).output().expect("a shell");
+    (done.status.success(), String::from_utf8([done.stdout, done.stderr].concat()).expect("text"))
+}
+
+#[test]
+fn the_maintainer_of_the_package_is_who_builds_it() {
+    let name = ("DEBFULLNAME", "Jane Doe");
+    let address = ("DEBEMAIL", "jane@example.com");
+    let expected = "deb -p weir --profile dist --maintainer Jane Doe <jane@example.com> --no-build\n";
+    assert_eq!(package(&[name, address]), (true, expected.to_owned()));
+    for (variables, missing) in [([name], "DEBEMAIL"), ([address], "DEBFULLNAME")] {
+        let (success, text) = package(&variables);
+        assert!(!success && text.contains(missing), "{text}");
+    }
+    assert!(!read("crates/weir/Cargo.toml").contains("maintainer = "), "the manifest names another one");
 }

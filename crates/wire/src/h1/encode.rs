@@ -141,16 +141,15 @@ fn encode(head: &Head, edits: &Edits<'_>, is_request: bool, out: &mut impl Outpu
     if head.fields.overflowed() {
         return Err(Overflow);
     }
+    if edits.last.is_none() && edits.spelling.is_none() && is_sent_as_parsed(head, edits) {
+        return encode_as_parsed(head, out);
+    }
     let upgrade = if let ConnectionLine::Upgrade(value) = edits.connection { value.len() } else { 0 };
     let last = edits.last.map_or(0, |(name, value)| name.len() + value.len() + 4);
     let most = head.fields.used() + upgrade + last + 160;
     let written = out.write(most, |room| {
         let mut writer = Writer { room: &mut *room, at: 0, run: Span::default(), fields: &head.fields };
-        if is_sent_as_parsed(head, edits) {
-            writer.run = Span { start: head.line.start, end: head.fields.used() as u32 };
-        } else {
-            write_head(head, edits, is_request, &mut writer)?;
-        }
+        write_head(head, edits, is_request, &mut writer)?;
         if let Some((name, value)) = edits.last {
             write_last(name, value, &mut writer)?;
         }
@@ -159,6 +158,20 @@ fn encode(head: &Head, edits: &Edits<'_>, is_request: bool, out: &mut impl Outpu
             spelling.apply(&mut room[..length]);
         }
         Some(length)
+    });
+    if written { Ok(()) } else { Err(Overflow) }
+}
+
+/// Encodes a head whose text is sent as it was parsed.
+#[inline]
+fn encode_as_parsed(head: &Head, out: &mut impl Output) -> Result<(), Overflow> {
+    let text = head.fields.slice(head.line.start, head.fields.used() as u32);
+    let whole = text.len() + 2;
+    let written = out.write(whole, |room| {
+        let (lines, end) = room.get_mut(..whole)?.split_at_mut(text.len());
+        lines.copy_from_slice(text);
+        end.copy_from_slice(b"\r\n");
+        Some(whole)
     });
     if written { Ok(()) } else { Err(Overflow) }
 }

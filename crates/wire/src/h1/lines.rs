@@ -81,10 +81,10 @@ pub(super) fn parse_lines(
 #[inline]
 fn parse_plain_lines(input: &[u8], mut at: usize, most: usize, dropped: &mut bool, fields: &mut Fields) -> usize {
     let (text, used, list, names) = fields.parts();
-    let mut start = *used;
+    let (begin, mut start) = (at, *used);
     while list.len() + 2 <= most
         && let (Some(source), Some(target)) = (input.get(at..), text.get_mut(start..))
-        && let Some(line) = copy_plain_line(source, target)
+        && let Some(line) = copy_canonical_line(source, target).or_else(|| copy_other_line(source, target))
     {
         let name = names.add_token(&source[..line.name]);
         let value = start + line.name + 2;
@@ -92,8 +92,8 @@ fn parse_plain_lines(input: &[u8], mut at: usize, most: usize, dropped: &mut boo
         list.push(Field { start: start as u32, value: value as u32, end: end as u32, name });
         start = end + 2;
         at += line.taken;
-        *dropped = false;
     }
+    *dropped &= at == begin;
     *used = start;
     at
 }
@@ -105,13 +105,49 @@ struct Plain {
     taken: usize,
 }
 
-/// Copies a plain line: a short name of letters, digits and dashes, a value without control characters, and the line
-/// end. `None` for any other line.
+/// Copies a line that differs from its canonical form by capitals in its name alone: a plain name of at most a block, a
+/// colon, one blank, a value without control characters and without blanks around it, CR LF. So each byte keeps its
+/// offset. `None` for any other line; free space may have changed then.
 #[inline]
-fn copy_plain_line(source: &[u8], target: &mut [u8]) -> Option<Plain> {
-    if matches!(source, [] | [b'\r' | b'\n', ..]) {
+fn copy_canonical_line(source: &[u8], target: &mut [u8]) -> Option<Plain> {
+    let most = source.len().min(target.len());
+    let (source, target) = (&source[..most], &mut target[..most]);
+    let begin = source.first_chunk()?;
+    let (lower, name) = Block::new(begin).plain_name();
+    *target.first_chunk_mut()? = lower;
+    let value = name + 2;
+    if name == 0 || source.get(name..value)? != b": " {
         return None;
     }
+    *target.get_mut(name..)?.first_chunk_mut()? = *b": ";
+    let mut end = value;
+    loop {
+        let block = source.get(end..)?.first_chunk()?;
+        *target.get_mut(end..)?.first_chunk_mut()? = *block;
+        let length = Block::new(block).control();
+        end += length;
+        if length < block::SIZE {
+            break;
+        }
+    }
+    let line_end = source.get(end..end + 2)?;
+    if line_end != b"\r\n" || is_blank(source[value]) || is_blank(source[end - 1]) && end > value {
+        return None;
+    }
+    *target.get_mut(end..)?.first_chunk_mut()? = *b"\r\n";
+    Some(Plain { name, value: end - value, taken: end + 2 })
+}
+
+/// Copies a plain line that is not canonical, or near the end of the bytes received. `None` at the end of the head.
+#[inline]
+fn copy_other_line(source: &[u8], target: &mut [u8]) -> Option<Plain> {
+    if matches!(source, [] | [b'\r' | b'\n', ..]) { None } else { copy_plain_line(source, target) }
+}
+
+/// Copies a plain line: a name of letters, digits and dashes, a value without control characters, and the line end.
+/// `None` for any other line.
+#[inline(never)]
+fn copy_plain_line(source: &[u8], target: &mut [u8]) -> Option<Plain> {
     let name = copy_plain_name(source, target)?;
     let (separator, target) = target.get_mut(name..)?.split_first_chunk_mut()?;
     *separator = *b": ";

@@ -56,6 +56,36 @@ fn pieces_make_the_same_head() {
     }
 }
 
+/// Lines are copied in another way if a block of bytes follows them.
+#[test]
+fn what_follows_a_head_changes_nothing() {
+    for name in (1..=34).map(|length| "X-Abcdefg".repeat(4)[..length].to_owned()) {
+        for value in [
+            "",
+            "a",
+            "a b",
+            " a",
+            "a ",
+            "\t",
+            "a\x01b",
+            "a\0b",
+            "\u{80}",
+            "0123456789abcde",
+            "0123456789abcdef",
+            &"v w".repeat(30),
+        ] {
+            for (separator, end) in
+                [(": ", "\r\n"), (":", "\r\n"), (":  ", " \r\n"), (":\t", "\n"), (" : ", "\r\n"), (": ", "\r\r\n")]
+            {
+                let alone = format!("GET / HTTP/1.1\r\n{name}{separator}{value}{end}\r\n");
+                let parsed = |input: &[u8]| parse(input).map(|(head, consumed)| (text(&head), consumed));
+                let followed = format!("{alone}{}", "x".repeat(64));
+                assert_eq!(parsed(followed.as_bytes()), parsed(alone.as_bytes()), "{alone:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_response_in_pieces() {
     let input = b"HTTP/1.1 200 Very OK\r\nA: b\r\n c\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";

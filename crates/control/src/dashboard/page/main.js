@@ -1,8 +1,9 @@
 // The frame: which view is shown, the theme, the keyboard.
 
-const VIEWS = { "": overviewView, topology: topologyView, servers: serversView, sessions: sessionsView, tables: tablesView, log: logView, config: configView,
-  frontend: objectView("frontend"), backend: objectView("backend"), server: objectView("server") };
-const TABS = [["", "Overview"], ["topology", "Topology"], ["servers", "Servers"], ["sessions", "Sessions"], ["tables", "Tables"], ["log", "Log"], ["config", "Configuration"]];
+const VIEWS = { "": overviewView, servers: serversView, topology: topologyView, events: eventsView, log: logView, sessions: sessionsView, tables: tablesView,
+  certificates: certificatesView, config: configView, frontend: objectView("frontend"), backend: objectView("backend"), server: objectView("server") };
+const TABS = [["", "Overview"], ["servers", "Servers"], ["topology", "Topology"], ["events", "Events"], ["log", "Log"], ["sessions", "Sessions"], ["tables", "Tables"],
+  ["certificates", "Certificates"], ["config", "Configuration"]];
 const THEMES = ["auto", "light", "dark"];
 const main = document.getElementById("main");
 let view = null;
@@ -32,7 +33,8 @@ function frame() {
 }
 
 async function go() {
-  const parts = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const parts = path.split("/").map(decodeURIComponent);
   const name = VIEWS[parts[0]] ? parts[0] : "";
   if (view && view.unmount) view.unmount();
   view = VIEWS[name];
@@ -40,14 +42,22 @@ async function go() {
   for (const tab of document.querySelectorAll(".tabs a")) {
     const current = tab.dataset.view === name || (["frontend", "backend"].includes(name) && tab.dataset.view === "") || (name === "server" && tab.dataset.view === "servers");
     if (current) tab.setAttribute("aria-current", "page"); else tab.removeAttribute("aria-current");
+    if (current) tab.parentNode.scrollLeft = tab.offsetLeft - (tab.parentNode.clientWidth - tab.offsetWidth) / 2;
   }
   const root = h("div", { class: "view", dataset: { view: name } });
   main.replaceChildren(root);
-  try { await view.mount(root, parts.slice(1)); } catch (error) {
+  try { await view.mount(root, parts.slice(1), new URLSearchParams(query || "")); } catch (error) {
     if (mine === shown) root.replaceChildren(h("p", { class: "empty" }, error.message));
   }
-  document.title = `${view.title} – Weir`;
+  title();
   window.scrollTo(0, 0);
+}
+
+// The title of the window has the number of things that need attention.
+function title() {
+  const count = store.samples ? problems().length : 0;
+  const text = `${count ? `(${count}) ` : ""}${view ? view.title : "Dashboard"} – Weir`;
+  if (document.title !== text) document.title = text;
 }
 
 function state() {
@@ -64,7 +74,8 @@ store.watchers.add((what) => {
   drawing = true;
   requestAnimationFrame(() => {
     drawing = false;
-    if (view && (what !== "log" || view === logView)) view.update();
+    title();
+    if (view && (what !== "log" || view === logView)) view.update(what);
   });
 });
 
@@ -87,6 +98,8 @@ addEventListener("visibilitychange", () => { if (!document.hidden && view) view.
     put(document.getElementById("node"), store.overview.process.node || "");
     put(document.getElementById("level"), store.admin ? "admin" : "read only");
   } catch (error) { toast(error.message, "bad"); }
-  store.open();
+  const span = Number(keep.get("span"));
+  if (SPANS.some(([seconds]) => seconds === span)) store.span = span;
+  await store.open();
   go();
 })();

@@ -23,7 +23,7 @@ const topologyView = {
     const { row } = object;
     const name = kind === "server" ? row.name : row.proxy;
     const rate = h("span", { class: "rate" });
-    const link = h("a", { class: "node", href: linkOf(row) }, h("strong", {}, name), h("span", { class: "line" }, pill(row.status), rate), extra);
+    const link = h("a", { class: "node", href: linkOf(row) }, h("strong", {}, name), h("span", { class: "line" }, pill(row), rate), extra);
     this.nodes.set(object.key, { link, rate, object, pill: link.querySelector(".pill") });
     return link;
   },
@@ -78,13 +78,14 @@ const topologyView = {
       if (!now) continue;
       const { row } = now;
       if (cell) {
-        attr(link, "class", "cell " + health(row.status));
+        attr(link, "class", "cell " + healthOf(row));
         attr(link, "title", `${row.name}: ${row.status}, ${format.count(now.now.requests)} requests/s`);
         attr(link, "aria-label", `${row.name}: ${row.status}`);
       } else {
-        attr(link, "class", "node " + health(row.status));
-        setPill(status, row.status);
-        const up = row.kind === "backend" ? `${share(row.proxy)} up, ` : "";
+        attr(link, "class", "node " + healthOf(row));
+        setPill(status, row);
+        const counts = row.kind === "backend" ? serverCounts(row) : null;
+        const up = counts && counts.total ? `${counts.usable}/${counts.total} usable, ` : "";
         put(rate, up + format.count(now.now.requests) + " req/s");
       }
     }
@@ -103,7 +104,7 @@ const topologyView = {
       attr(this.paths[at], "d", `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`);
       const target = store.objects.get(how === "own" ? from : to), source = store.objects.get(from);
       const flow = target && source ? Math.min(target.now.requests || 0, source.now.requests || 0) : 0;
-      attr(this.paths[at], "class", `edge ${how}${flow > 0 ? " flows" : ""}${target && health(target.row.status) === "down" ? " down" : ""}`);
+      attr(this.paths[at], "class", `edge ${how}${flow > 0 ? " flows" : ""}${target && healthOf(target.row) === "down" ? " down" : ""}`);
       attr(this.paths[at], "stroke-width", (1.5 + Math.min(4, Math.log10(1 + flow))).toFixed(1));
     });
   },

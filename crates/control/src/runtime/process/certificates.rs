@@ -10,6 +10,7 @@ use engine::certificates::Certificates;
 use engine::certificates::{CertificateState, used};
 use engine::worker::Worker;
 use expression::key::TokenCertificate;
+use live::timeline::Author;
 use policy::program::Program;
 use tls::certificate::{Certificate, Draft, Error, Files, Usage};
 use tls::ocsp::{Answer, CertId, describe};
@@ -193,6 +194,7 @@ fn commit(call: &mut Call<'_, Worker>) {
     };
     drop(held);
     if is_done {
+        engine::timeline::certificate(&call.state.process, &name, Author::Cli, rt::wall());
         engine::ocsp::look_again(&call.state.process);
         call.inform(&answer);
     } else {

@@ -18,7 +18,7 @@ use policy::program::{Program, Proxy, Server, ServerAddress, ServerPort};
 
 use super::super::call::Anonymization;
 use super::super::{Answer, Call, Command, Pending, Run};
-use engine::service::transitions::set_admin;
+use engine::service::transitions::{Orderer, set_admin};
 use engine::service::weight;
 use engine::worker::Worker;
 
@@ -268,7 +268,7 @@ fn change_weight(call: &mut Call<'_, Worker>, proxy: &Proxy, server: &Server, wo
         Ok(weight) if weight != 0 && weight != server.weight && !live(call.state, proxy).heeds_weights() => {
             call.refuse("Backend is using a static LB algorithm and only accepts weights '0%' and '100%'.");
         }
-        Ok(weight) => weight::set(call.state, proxy, server, weight),
+        Ok(weight) => weight::set(call.state, proxy, server, weight, Orderer::Cli),
         Err(sentence) => call.refuse(sentence),
     }
 }
@@ -294,9 +294,9 @@ fn set_server(call: &mut Call<'_, Worker>) {
     with_server(call, 2, |call, (proxy, server)| match (call.word(3), call.word(4)) {
         ("weight", _) => change_weight(call, proxy, server, 4),
         ("addr", _) => address::change(call, proxy, server),
-        ("state", "ready") => set_admin(call.state, proxy, server, Admin::Ready),
-        ("state", "maint") => set_admin(call.state, proxy, server, Admin::Maintenance),
-        ("state", "drain") => set_admin(call.state, proxy, server, Admin::Drain),
+        ("state", "ready") => set_admin(call.state, proxy, server, Admin::Ready, Orderer::Cli),
+        ("state", "maint") => set_admin(call.state, proxy, server, Admin::Maintenance, Orderer::Cli),
+        ("state", "drain") => set_admin(call.state, proxy, server, Admin::Drain, Orderer::Cli),
         ("state", _) => call.refuse("'set server <srv> state' expects 'ready', 'drain' and 'maint'."),
         (what, _) if checks::CHANGES.contains(&what) => checks::change(call, proxy, server),
         ("name", _) => name::change(call, proxy, server),
@@ -358,9 +358,11 @@ fn enable_check(call: &mut Call<'_, Worker>, checker: Checker, enabled: bool) {
 }
 
 fn disable(call: &mut Call<'_, Worker>) {
-    with_server(call, 2, |call, (proxy, server)| set_admin(call.state, proxy, server, Admin::Maintenance));
+    with_server(call, 2, |call, (proxy, server)| {
+        set_admin(call.state, proxy, server, Admin::Maintenance, Orderer::Cli)
+    });
 }
 
 fn enable(call: &mut Call<'_, Worker>) {
-    with_server(call, 2, |call, (proxy, server)| set_admin(call.state, proxy, server, Admin::Ready));
+    with_server(call, 2, |call, (proxy, server)| set_admin(call.state, proxy, server, Admin::Ready, Orderer::Cli));
 }

@@ -7,6 +7,7 @@ use config::spec::RuntimeLevel;
 use engine::certificates::Certificates;
 use engine::certificates::{CertificateState, replace_trust, used_trust};
 use engine::worker::Worker;
+use live::timeline::Author;
 use tls::trust::{TrustFile, Trusted};
 use tls::{revocation, x509};
 
@@ -201,7 +202,10 @@ fn commit(call: &mut Call<'_, Worker>, kind: Kind) {
     }
     drop(held);
     match done {
-        Ok(places) => call.notice(&format!("Committing {name}{}\nSuccess!\n", ".".repeat(places))),
+        Ok(places) => {
+            engine::timeline::certificate(&call.state.process, &name, Author::Cli, rt::wall());
+            call.notice(&format!("Committing {name}{}\nSuccess!\n", ".".repeat(places)));
+        }
         Err(why) => call.refuse(&format!("Committing {name}\n{why}\nFailed!\n")),
     }
 }

@@ -296,8 +296,8 @@ impl Inner {
                 text.clear();
                 line.render(&chosen, number, text);
             }
-            if is_first && self.targets.tap.has_readers() {
-                self.targets.tap.append(route.owner, &text.line);
+            if is_first && self.targets.tap.is_used() {
+                self.targets.tap.take(route.owner, line.record, &text.line);
             }
             let chosen_sink;
             let sink = match &target.destination {

@@ -6,6 +6,7 @@
 //! that cannot be sent at once is dropped and counted. Must never make a caller wait.
 
 mod balance;
+mod error_lines;
 mod lines;
 mod logger;
 mod relay;
@@ -15,6 +16,7 @@ mod targets;
 mod telemetry;
 
 pub use crate::routes::sinks::SinkError;
+pub use error_lines::{ErrorLine, MOST_LINES as MOST_ERROR_LINES};
 pub use logger::{LineSettings, Logger, Verdict};
 pub use relay::{Reception, RelaySocket, start as start_relays};
 pub use tap::TapReader;

@@ -190,8 +190,8 @@ impl Scene<'_> {
             return None;
         }
         let reason = match self.cause {
-            Cause::Told => String::new(),
-            Cause::Check(report) => format!(", {}", crate::check::reason(report)),
+            Cause::Check { is_logged: true, .. } => String::new(),
+            Cause::Check { report, .. } => format!(", {}", crate::check::reason(report)),
             Cause::Order(orderer) => format!(", {}", orderer.sentence()),
             Cause::SavedServer => ", changed from server-state after a reload".to_owned(),
             Cause::Leader(_) | Cause::Name(_) => self.via(),

@@ -421,15 +421,18 @@ pub fn dropped(session: &Session, bytes: usize) {
 }
 
 /// Counts data that was not a request: its bytes, and those of the answer, count for the protocol only. A connection that ended
-/// without a byte is not a stream of it.
+/// without a byte is not a stream of it, and is counted as unused.
 #[cold]
 pub fn no_request(session: &Session, state: &StreamState, received: usize, sent: usize) {
-    let protocol = &session.counters().front.protocol;
+    let counters = session.counters();
+    let protocol = &counters.front.protocol;
     if !session.has_several() {
         protocol.received.add(received as u64);
         protocol.sent.add(sent as u64);
         if received == 0 && state.accounting.bytes.bytes_in == 0 {
             protocol.streams.subtract(1);
+            // One that began in TCP mode has no status.
+            counters.unused_connections.add(u64::from(state.answer.status > 0));
         }
     }
     session.worker.counters().process.bytes_out.add(sent as u64);
