@@ -129,7 +129,7 @@ fn edited(line: &str) -> (usize, Vec<String>) {
             _ => {}
         }
     }
-    (word, super::line::words(line[command..word].as_bytes()))
+    (word, super::line::words(&line.as_bytes()[command..word]))
 }
 
 #[cfg(test)]
