@@ -81,10 +81,7 @@ fn is_harmless_command(words: &[String]) -> bool {
     };
     // A prefix alone has no words.
     let is_known = words.is_empty() || HARMLESS.iter().any(begins);
-    is_known
-        && !HARMFUL.iter().any(begins)
-        && !words.iter().any(is_suspicious)
-        && has_harmless_key(words)
+    is_known && !HARMFUL.iter().any(begins) && !words.iter().any(is_suspicious) && has_harmless_key(words)
 }
 
 /// Whether the key of a table's entry, if there is one, is an address: others may be cookies and tokens.
