@@ -1,10 +1,11 @@
 #!/bin/sh
 # Prints the reloads of a master as metrics, for the textfile collector of node_exporter. Run it once a minute:
 #   weir-reloads.sh /run/weir/master.sock >weir.prom.new && mv weir.prom.new /var/lib/prometheus/node-exporter/weir.prom
-# The argument is the master's socket (-S). Needs socat.
+# The argument is the master's socket (-S). WEIR is the program, if it is not in PATH.
 set -eu
 socket=${1:?the socket of the master is missing}
-echo "show proc" | socat -t10 - "UNIX-CONNECT:$socket" | awk '
+processes=$("${WEIR:-weir}" ctl -S "$socket" show proc)
+printf '%s\n' "$processes" | awk '
     $2 == "master" && $4 == "[failed:" {
         print "# HELP weir_master_reloads_total Reloads since the start of the master."
         print "# TYPE weir_master_reloads_total counter"
