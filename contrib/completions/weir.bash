@@ -23,6 +23,11 @@ _weir() {
         files=''
         values='--view --sort --filter --interval'
         ;;
+    ctl)
+        words='-s --socket -S -m --master -f --payload -j --json -w --watch --count -k --keep-going -t --timeout -h --help'
+        files='-s --socket -S -f --payload'
+        values='-w --watch --count -t --timeout'
+        ;;
     lint)
         words='-f -j --rules -h --help'
         files='-f'
@@ -32,7 +37,7 @@ _weir() {
         words='-f -C -D -d -db -p -L -4 -W -Ws -S -x -sf -st -c -dC -dK -dL -q -V -dW -dD -n -N -m -dr -dR -dS -dV -dM -dI -dF -dZ -dT -dG -de -dp -dk -dv -dc -dt -dA'
         files='-f -C -p -x'
         values='-L -S -sf -st -n -N -m -dt'
-        [ "$COMP_CWORD" -eq 1 ] && words="load origin bench top lint completions manual $words"
+        [ "$COMP_CWORD" -eq 1 ] && words="load origin bench top ctl lint completions manual $words"
         ;;
     esac
     COMPREPLY=()

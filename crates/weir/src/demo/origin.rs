@@ -282,6 +282,6 @@ mod tests {
         head.set_target(b"/x?y");
         head.append(b"x-forwarded-for", b"127.0.0.1");
         let page = about("origin2", &head);
-        assert!(page.contains("this is origin2,") && page.contains("    GET /x?y\n    x-forwarded-for: 127.0.0.1\n"));
+        assert!(page.contains("this is origin2.") && page.contains("    GET /x?y\n    x-forwarded-for: 127.0.0.1\n"));
     }
 }
