@@ -8,6 +8,8 @@ mod answer;
 mod client;
 #[cfg(feature = "line-editing")]
 mod complete;
+#[cfg(feature = "line-editing")]
+mod edited_lines;
 mod exchange;
 #[cfg(feature = "line-editing")]
 mod history;
@@ -15,16 +17,12 @@ mod json;
 mod keyboard;
 mod line;
 #[cfg(feature = "line-editing")]
-#[path = "edited_lines.rs"]
-mod line_reader;
-#[cfg(not(feature = "line-editing"))]
-#[path = "plain_lines.rs"]
-mod line_reader;
-#[cfg(feature = "line-editing")]
 mod names;
 mod options;
 mod output;
 mod places;
+#[cfg(not(feature = "line-editing"))]
+mod plain_lines;
 mod prompt;
 mod script;
 mod session;

@@ -4,10 +4,13 @@
 //! them.
 
 use super::client::Client;
+#[cfg(feature = "line-editing")]
+use super::edited_lines::{HINT, LineReader};
 use super::exchange::ExchangeError;
 use super::line::Target;
-use super::line_reader::{self, LineReader};
 use super::output::Output;
+#[cfg(not(feature = "line-editing"))]
+use super::plain_lines::{HINT, LineReader};
 use super::script::Script;
 use super::typed_line::TypedLine;
 use crate::Outcome;
@@ -26,7 +29,7 @@ pub fn run(client: &mut Client, output: &mut Output) -> Result<Outcome, Outcome>
         Err(ExchangeError::Interrupted) => return Ok(Outcome::Done),
     };
     let place = client.socket.shown();
-    output.line(&format!("{place}, version {version}. {}'help' lists commands, Ctrl-D ends.", line_reader::HINT));
+    output.line(&format!("{place}, version {version}. {}'help' lists commands, Ctrl-D ends.", HINT));
     client.has_keyboard = true;
     let mut lines = LineReader::new(client, output)?;
     loop {
