@@ -104,8 +104,10 @@ fn view(program: &str, folder: &Folder) -> Screen {
     command.args(["top", "--interval", "0.1"]).arg(folder.path("stats")).env("TERM", "xterm-256color");
     command.env_remove("NO_COLOR");
     let mut screen = Screen::start(&mut command, 80, 24);
-    // The last line is drawn last.
-    let text = screen.until("the view", |text| text.contains("2 servers ") && text.contains("q end"));
+    // The last line is drawn last. A server is up without a reason once it has passed all checks that it needs.
+    let is_whole =
+        |text: &str| text.contains("2 servers ") && text.contains("up: fails L4CON") && text.contains("q end");
+    let text = screen.until("the view", is_whole);
     let rows: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("NAME")).collect();
     assert!(rows[1].starts_with("lost ") && rows[1].contains(" DOWN "), "{program}:\n{text}");
     assert!(rows[1].contains("0 of 1 up: one L4CON"), "{program}:\n{text}");
