@@ -98,9 +98,8 @@ fn commands_are_edited_completed_and_remembered() {
     prompt.wait_for("app/s2");
     prompt.type_text("2 sta\tma\t\r");
     prompt.wait_for("stats> ");
-    // The prompt after the answer is the one that reads Ctrl-C as a key.
+    // The first line of the answer: the prompt after it reads Ctrl-C as a key.
     prompt.ask("show servers state app", "# be_id");
-    prompt.wait_for("stats> ");
     // Ctrl-C clears the line.
     prompt.type_text("set server app/s1 state maint\x03");
     prompt.wait_for("stats> ");
