@@ -73,6 +73,13 @@ impl Prompt {
         text
     }
 
+    /// Waits until a line has ended and the next one is read: keys that are typed between the two are lost.
+    #[cfg(feature = "line-editing")]
+    fn wait_for_next(&mut self) {
+        self.wait_for("\u{1b}[?2004l");
+        self.wait_for("\u{1b}[?2004h");
+    }
+
     /// Ends it with Ctrl-D.
     fn end(mut self) {
         self.type_text("\x04");
@@ -97,12 +104,12 @@ fn commands_are_edited_completed_and_remembered() {
     prompt.wait_for("app/s1");
     prompt.wait_for("app/s2");
     prompt.type_text("2 sta\tma\t\r");
-    prompt.wait_for("stats> ");
+    prompt.wait_for_next();
     // The first line of the answer: the prompt after it reads Ctrl-C as a key.
     prompt.ask("show servers state app", "# be_id");
     // Ctrl-C clears the line.
     prompt.type_text("set server app/s1 state maint\x03");
-    prompt.wait_for("stats> ");
+    prompt.wait_for_next();
     prompt.ask("expert-mode on", "stats(e)");
     prompt.end();
 
