@@ -1,12 +1,16 @@
 //! Listening and connecting in network namespaces that the test creates and removes, and on non-local addresses.
 //! Skipped, with a message, if that is not permitted.
 
+use std::future::poll_fn;
 use std::process::Command;
 use std::sync::Arc;
 
 use crate::rt;
 use crate::support::*;
-use rt::net::{Address, BindOptions, ConnectOptions, Listener, ListeningSocket, Namespace, Stream};
+use rt::net::{
+    Address, BindOptions, ConnectOptions, DatagramSocket, Listener, ListeningSocket, Namespace, ReceiveBatch, Stream,
+    Transmit,
+};
 
 /// A namespace with a loopback device, removed on drop.
 struct TestNamespace(String);
@@ -179,4 +183,59 @@ fn a_server_sees_an_address_that_is_not_this_machines() {
     // With the client's port as well, as in "usesrc client".
     let whole = ConnectOptions { source: Some(Address::Inet("198.51.100.7:4321".parse().unwrap())), ..from(true) };
     assert_eq!(connect_to(server(), whole).unwrap().to_string(), "198.51.100.7:4321");
+}
+
+/// Sends numbered datagrams; returns how often it had to wait.
+async fn send_numbers(client: &DatagramSocket, destination: std::net::SocketAddr, count: u32) -> usize {
+    let contents: Vec<u8> = (0..count).flat_map(|number| number.to_be_bytes().repeat(250)).collect();
+    let transmit = |contents| Transmit { destination, source: None, ecn: None, contents, segment_size: None };
+    let mut transmits: Vec<Transmit<'_>> = contents.chunks(1000).map(transmit).collect();
+    let (mut rest, mut waits) = (&mut transmits[..], 0);
+    while !rest.is_empty() {
+        let done = poll_fn(|context| {
+            let polled = client.poll_send(context, rest);
+            waits += usize::from(polled.is_pending());
+            polled
+        });
+        let done = done.await.unwrap();
+        rest = &mut rest[done..];
+    }
+    waits
+}
+
+/// On a slow device, datagrams fill the send buffer: the sender waits, none is lost, and the order is kept.
+#[test]
+fn a_full_send_buffer_makes_a_sender_of_datagrams_wait() {
+    /// As many as the receive buffer holds.
+    const COUNT: u32 = 150;
+    let Some(made) = TestNamespace::new("full") else { return };
+    let limit = ["netns", "exec", &made.0, "tc", "qdisc", "add", "dev", "lo", "root", "tbf"];
+    let rate = ["rate", "100mbit", "burst", "16kb", "limit", "10mb"];
+    match Command::new("ip").args(limit).args(rate).output() {
+        Ok(output) if output.status.success() => {}
+        other => return eprintln!("skipped: tc qdisc add: {other:?}"),
+    }
+    let options = BindOptions {
+        namespace: Some(made.0.clone()),
+        send_buffer: Some(10_000),
+        receive_buffer: Some(212_992),
+        ..BindOptions::default()
+    };
+    on_one_worker(move || {
+        let options = options.clone();
+        async move {
+            let bind = || DatagramSocket::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
+            let (client, server) = (bind(), bind());
+            let waits = send_numbers(&client, server.local_address(), COUNT).await;
+            assert!(waits > 0, "the buffer was never full");
+            assert_eq!((client.counts().too_large, client.counts().unsent), (0, 0));
+            let (mut numbers, mut batch) = (Vec::new(), ReceiveBatch::new());
+            while numbers.len() < COUNT as usize {
+                poll_fn(|context| server.poll_receive(context, &mut batch)).await.unwrap();
+                let datagrams = batch.iter().flat_map(|message| message.iter());
+                numbers.extend(datagrams.map(|datagram| u32::from_be_bytes(*datagram.first_chunk().unwrap())));
+            }
+            assert_eq!(numbers, (0..COUNT).collect::<Vec<_>>());
+        }
+    });
 }

@@ -7,4 +7,5 @@ mod faults;
 mod streams;
 mod support;
 mod timers;
+mod udp;
 mod workers;
