@@ -4,6 +4,7 @@
 use std::future::poll_fn;
 use std::process::Command;
 use std::sync::Arc;
+use std::task::Poll;
 
 use crate::rt;
 use crate::support::*;
@@ -203,6 +204,20 @@ async fn send_numbers(client: &DatagramSocket, destination: std::net::SocketAddr
     waits
 }
 
+/// Checks that sending causes no events once no sender waits: that the datagrams have left is not reported.
+async fn sends_without_events(client: &DatagramSocket, other: &std::net::UdpSocket) {
+    let destination = other.local_addr().unwrap();
+    let mut before = None;
+    for _ in 0..3 {
+        let transmit = Transmit { destination, source: None, ecn: None, contents: b"x", segment_size: None };
+        assert_eq!(poll_fn(|context| client.poll_send(context, &mut [transmit])).await.unwrap(), 1);
+        assert_eq!(other.recv(&mut [0]).unwrap(), 1);
+        turns(3).await;
+        let events = rt::activity().eventful;
+        assert_eq!(*before.get_or_insert(events), events);
+    }
+}
+
 /// On a slow device, datagrams fill the send buffer: the sender waits, none is lost, and the order is kept.
 #[test]
 fn a_full_send_buffer_makes_a_sender_of_datagrams_wait() {
@@ -221,11 +236,16 @@ fn a_full_send_buffer_makes_a_sender_of_datagrams_wait() {
         receive_buffer: Some(212_992),
         ..BindOptions::default()
     };
+    let inside = Arc::new(Namespace::open(&made.0).unwrap());
     on_one_worker(move || {
-        let options = options.clone();
+        let (options, inside) = (options.clone(), Arc::clone(&inside));
         async move {
             let bind = || DatagramSocket::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
             let (client, server) = (bind(), bind());
+            // Watched for reading, as the socket of a server is.
+            let nothing =
+                poll_fn(|context| Poll::Ready(client.poll_receive(context, &mut ReceiveBatch::new()).is_pending()));
+            assert!(nothing.await);
             let waits = send_numbers(&client, server.local_address(), COUNT).await;
             assert!(waits > 0, "the buffer was never full");
             assert_eq!((client.counts().too_large, client.counts().unsent), (0, 0));
@@ -236,6 +256,39 @@ fn a_full_send_buffer_makes_a_sender_of_datagrams_wait() {
                 numbers.extend(datagrams.map(|datagram| u32::from_be_bytes(*datagram.first_chunk().unwrap())));
             }
             assert_eq!(numbers, (0..COUNT).collect::<Vec<_>>());
+            let other = inside.run(|| std::net::UdpSocket::bind("127.0.0.1:0")).unwrap().unwrap();
+            sends_without_events(&client, &other).await;
+        }
+    });
+}
+
+/// Segments that are too large for the device are refused together as well, which says nothing about smaller ones.
+#[test]
+fn segments_that_are_too_large_are_lost_and_smaller_ones_are_still_joined() {
+    let Some(made) = TestNamespace::new("small") else { return };
+    let small = Command::new("ip").args(["-n", &made.0, "link", "set", "lo", "mtu", "1500"]).output().unwrap();
+    assert!(small.status.success(), "{small:?}");
+    let options = BindOptions { namespace: Some(made.0.clone()), ..BindOptions::default() };
+    on_one_worker(move || {
+        let options = options.clone();
+        async move {
+            let bind = || DatagramSocket::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
+            let (client, server) = (bind(), bind());
+            let (destination, before, contents) = (server.local_address(), client.most_segments(), [3; 3 * 1600 + 9]);
+            for (size, lengths, too_large) in [(1600, vec![9], 3), (1400, vec![1400, 1400, 1400, 609], 3)] {
+                let segment_size = Some(size);
+                let transmit = Transmit { destination, source: None, ecn: None, contents: &contents, segment_size };
+                // The last one is sent, since it is small.
+                assert_eq!(client.try_send(&mut [transmit]), 1);
+                let (mut received, mut batch) = (Vec::new(), ReceiveBatch::new());
+                while received.len() < lengths.len() {
+                    poll_fn(|context| server.poll_receive(context, &mut batch)).await.unwrap();
+                    received.extend(batch.iter().flat_map(|message| message.iter().map(<[u8]>::len)));
+                }
+                assert_eq!(received, lengths);
+                assert_eq!((client.counts().too_large, client.counts().unsent), (too_large, 0));
+                assert_eq!(client.most_segments(), before);
+            }
         }
     });
 }

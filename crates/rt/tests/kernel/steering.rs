@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use crate::rt;
@@ -75,6 +77,37 @@ fn a_thousand_ids_reach_the_sockets_that_they_name() {
             check(&group, to, true).await;
         }
     });
+}
+
+/// A server opens the group before its workers start, and each worker reads the socket with its number.
+#[test]
+fn each_worker_reads_what_is_steered_to_it() {
+    const WORKERS: usize = 3;
+    let group = DatagramSocket::bind_group("127.0.0.1:0".parse().unwrap(), &BindOptions::default(), WORKERS).unwrap();
+    steer_by_connection_id(&group).unwrap();
+    let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    for number in 0..60 {
+        client.send_to(&packet(number, false), group[0].local_address()).unwrap();
+    }
+    let sockets: Vec<_> = group.into_iter().map(|socket| Mutex::new(Some(socket))).collect();
+    let counts = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+    let noted = Arc::clone(&counts);
+    start(WORKERS, move |worker| {
+        let socket = sockets[usize::from(worker)].lock().unwrap().take().unwrap();
+        let noted = Arc::clone(&noted);
+        Box::pin(async move {
+            let group = [socket];
+            loop {
+                let (_, datagrams) = receive(&group).await;
+                let is_own = |datagram: &&Vec<u8>| steered_index(datagram, WORKERS) == usize::from(worker);
+                noted[1].fetch_add(datagrams.iter().filter(is_own).count(), Ordering::SeqCst);
+                if noted[0].fetch_add(datagrams.len(), Ordering::SeqCst) + datagrams.len() == 60 {
+                    rt::stop();
+                }
+            }
+        })
+    });
+    assert_eq!(counts.each_ref().map(|count| count.load(Ordering::SeqCst)), [60, 60]);
 }
 
 /// Too short for an ID, or without one: the first socket.

@@ -240,20 +240,6 @@ fn segments_that_the_kernel_refuses_are_sent_one_by_one() {
     });
 }
 
-/// Segments that are too large for the device are refused as well, but that says nothing about smaller ones.
-#[test]
-fn segments_that_are_too_large_are_lost_and_smaller_ones_are_still_joined() {
-    on_one_worker(|| async {
-        let (server, client) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
-        let (to, before) = (server.local_address(), client.most_segments());
-        // The last one is sent, since it is small.
-        let contents = vec![3; 65_520 + 9];
-        assert_eq!(client.try_send(&mut [Transmit { segment_size: Some(65_520), ..transmit(to, &contents) }]), 1);
-        assert_eq!(receive(&server, 1).await.0[0].bytes.len(), 9);
-        assert_eq!((client.counts().too_large, client.most_segments()), (1, before));
-    });
-}
-
 /// An ICMP message about an earlier datagram ends nothing. Only connected sockets get one.
 #[test]
 fn an_unreachable_peer_is_no_error_of_the_socket() {

@@ -180,7 +180,7 @@ fn a_path_inverts_one_bit_of_some() {
     under_seeds(|| async {
         let (arrived, faults) = hundred_over(DatagramPath { corruption: 200, ..DatagramPath::default() }).await;
         let wrong = arrived.iter().zip(0_u32..).filter(|(datagram, number)| {
-            let mut sent = vec![0; 100];
+            let mut sent = [0; 100];
             sent[..4].copy_from_slice(&number.to_be_bytes());
             let bits: u32 = sent.iter().zip(&datagram.bytes).map(|(a, b)| (a ^ b).count_ones()).sum();
             assert!(bits <= 1 && datagram.bytes.len() == 100);
@@ -274,6 +274,7 @@ fn each_direction_has_a_path_of_its_own() {
         };
         assert_eq!([took(&client, &server).await, took(&server, &client).await], [20, 70]);
         let other = bind("10.0.9.8:5000");
+        network().set_path_from(&address("10.0.9.8:5000"), path(90));
         assert_eq!([took(&other, &server).await, took(&client, &other).await], [20, 500]);
     });
 }

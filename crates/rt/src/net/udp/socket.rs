@@ -178,7 +178,9 @@ impl DatagramSocket {
                 if !worker.may_spend(context) {
                     return Poll::Pending;
                 }
+                let length = transmit::length(transmits);
                 let Progress { done, is_full } = self.send_now(transmits);
+                worker.spend_bytes(length - transmit::length(transmits));
                 if is_full {
                     self.note_full(worker, key);
                 } else if self.reports_writable.get() {

@@ -54,6 +54,11 @@ pub(super) fn messages<'a>(transmits: &[Transmit<'a>], joined: bool) -> impl Ite
     })
 }
 
+/// Returns the number of bytes that are not sent yet.
+pub(super) fn length(transmits: &[Transmit<'_>]) -> usize {
+    transmits.iter().map(|transmit| transmit.contents.len()).sum()
+}
+
 /// Removes the first `count` messages from the transmits; returns how many transmits are done.
 pub(super) fn advance(transmits: &mut [Transmit<'_>], joined: bool, count: usize) -> usize {
     let mut done = 0;
