@@ -10,7 +10,7 @@ pub(crate) const EXPANSION: usize = 4;
 /// Overhead of each field beyond its text (RFC 7541, section 4.1; RFC 9114, section 4.2.2).
 const OVERHEAD: usize = 32;
 
-/// What remains of the bound of one section.
+/// The remaining bound of one section.
 pub(crate) struct Budget {
     bytes: usize,
     fields: usize,

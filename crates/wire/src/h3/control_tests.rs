@@ -1,3 +1,5 @@
+//! Control streams: the frames that are read, those that are refused, and any pieces of the input.
+
 use proptest::prelude::*;
 
 use super::*;

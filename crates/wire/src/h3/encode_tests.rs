@@ -1,3 +1,5 @@
+//! Heads and trailers as HEADERS frames, and their way back.
+
 use proptest::prelude::*;
 
 use super::*;

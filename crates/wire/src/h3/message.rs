@@ -31,7 +31,7 @@ enum Payload {
     Skipped,
 }
 
-/// What was received of the message.
+/// The received parts of the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// Nothing, or only interim responses.

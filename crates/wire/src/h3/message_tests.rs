@@ -1,3 +1,5 @@
+//! Request streams: the order of frames, those that are refused, and any pieces of the input.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Field sections and instructions: the examples of RFC 9204, its MUSTs, and a model of an encoder.
+
 use proptest::prelude::*;
 
 use super::*;
@@ -335,7 +337,7 @@ fn push_string(text: &[u8], is_huffman: bool, prefix: u32, kind: u8, out: &mut V
 /// Names and values.
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// What an encoder sends: the bytes of its stream, and sections with the fields that they contain.
+/// The output of an encoder: the bytes of its stream, and sections with the fields that they contain.
 struct Sent {
     instructions: Vec<u8>,
     sections: Vec<(Vec<u8>, Entries)>,
