@@ -38,7 +38,8 @@ fn fields(head: &Head) -> Vec<(Vec<u8>, Vec<u8>)> {
     fields
 }
 
-fn read_again(head: &Head) {
+/// Encodes a request as HTTP/1, and parses it again.
+pub(crate) fn read_again(head: &Head) {
     let mut text = Vec::new();
     let edits = Edits { framing: head.framing, ..Edits::default() };
     assert!(h1::encode_request(head, &edits, &mut text).is_ok());

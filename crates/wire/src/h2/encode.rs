@@ -1,11 +1,10 @@
-//! Encodes heads and trailers as frames (RFC 9113, section 8.3). Must never write a field that is specific to HTTP/1.
+//! Encodes heads and trailers as frames (RFC 9113, section 8.3). Must never select or change a field.
 
-use super::fields::is_of_connection;
 use super::frame::{FrameHeader, HEADER_LENGTH, Kind, MAX_FRAME_SIZE, flag};
 use super::hpack::Writer;
-use crate::digits::write_decimal;
-use crate::h1::{self, Edits, Output, Overflow};
-use crate::http::{Fields, Framing, Head, Method, Name};
+use crate::fields::write;
+use crate::h1::{Edits, Output, Overflow};
+use crate::http::{Fields, Head};
 
 /// Maximum number of bytes of a block beyond the text of its head: the status, a length, and integer prefixes.
 const MARGIN: usize = 96;
@@ -16,7 +15,7 @@ const MARGIN: usize = 96;
 /// # Errors
 /// The head does not fit.
 pub fn encode_response(stream: u32, head: &Head, edits: &Edits<'_>, out: &mut impl Output) -> Result<(), Overflow> {
-    write(stream, 0, &head.fields, edits.last, out, |writer| answer(head, edits, writer))
+    encode(stream, 0, &head.fields, edits.last, out, |writer| write::response(head, edits, writer))
 }
 
 /// Encodes the head of a request for a stream. If its target contains scheme and authority, these become pseudo-headers
@@ -25,7 +24,7 @@ pub fn encode_response(stream: u32, head: &Head, edits: &Edits<'_>, out: &mut im
 /// # Errors
 /// The head does not fit.
 pub fn encode_request(stream: u32, head: &Head, edits: &Edits<'_>, out: &mut impl Output) -> Result<(), Overflow> {
-    write(stream, head.target().len(), &head.fields, edits.last, out, |writer| request(head, edits, writer))
+    encode(stream, head.target().len(), &head.fields, edits.last, out, |writer| write::request(head, edits, writer))
 }
 
 /// Encodes the trailers, which end the stream.
@@ -34,12 +33,7 @@ pub fn encode_request(stream: u32, head: &Head, edits: &Edits<'_>, out: &mut imp
 /// The trailers do not fit.
 pub fn encode_trailers(stream: u32, trailers: &Fields, out: &mut Vec<u8>) -> Result<(), Overflow> {
     let begin = out.len();
-    write(stream, 0, trailers, None, out, |writer| {
-        for field in trailers.list.iter().filter(|field| !is_of_connection(field.name)) {
-            writer.field(trailers.name_of(field), trailers.value_of(field))?;
-        }
-        Some(())
-    })?;
+    encode(stream, 0, trailers, None, out, |writer| write::trailers(trailers, writer))?;
     if let Some(flags) = out.get_mut(begin + 4) {
         *flags |= flag::END_STREAM;
     }
@@ -47,7 +41,7 @@ pub fn encode_trailers(stream: u32, trailers: &Fields, out: &mut Vec<u8>) -> Res
 }
 
 /// Encodes a block with the fields that `fill` writes, `last`, and at most `more` other bytes.
-fn write(
+fn encode(
     stream: u32,
     more: usize,
     fields: &Fields,
@@ -68,137 +62,6 @@ fn write(
         frame(stream, length, room)
     });
     if written { Ok(()) } else { Err(Overflow) }
-}
-
-fn request(head: &Head, edits: &Edits<'_>, writer: &mut Writer<'_>) -> Option<()> {
-    // Extended CONNECT corresponds to an upgrade in HTTP/1 (RFC 8441, section 5).
-    let protocol = if head.upgrade { upgrade(head) } else { None };
-    match head.known_method() {
-        _ if protocol.is_some() => writer.named(2, b"CONNECT")?,
-        Method::Get => writer.indexed(2)?,
-        Method::Post => writer.indexed(3)?,
-        _ => writer.named(2, head.method())?,
-    }
-    let target = head.target();
-    let host = head.fields.known(Name::Host);
-    let mut has_authority = true;
-    if head.known_method() == Method::Connect {
-        writer.named(1, target)?;
-    } else {
-        let parts = AbsoluteTarget::of_head(head);
-        match parts.as_ref().map_or(&b"https"[..], |parts| parts.scheme) {
-            b"http" => writer.indexed(6)?,
-            b"https" => writer.indexed(7)?,
-            scheme => writer.named(6, scheme)?,
-        }
-        let authority = parts.as_ref().map(|parts| parts.authority).or(host.filter(|_| protocol.is_some()));
-        has_authority = authority.is_some();
-        if let Some(authority) = authority {
-            writer.named(1, host.unwrap_or(authority))?;
-        }
-        match parts.map_or(target, |parts| parts.path) {
-            b"" if head.known_method() == Method::Options => writer.named(4, b"*")?,
-            b"/" | b"" => writer.indexed(4)?,
-            query @ [b'?', ..] => writer.named(4, &[b"/", query].concat())?,
-            path => writer.named(4, path)?,
-        }
-    }
-    if let Some(protocol) = protocol {
-        writer.field(b":protocol", protocol)?;
-    }
-    for field in &head.fields.list {
-        match field.name {
-            name if is_of_connection(name) => {}
-            Name::Host if has_authority => {}
-            Name::Te if !head.fields.value_of(field).eq_ignore_ascii_case(b"trailers") => {}
-            Name::ContentLength => {}
-            Name::Other if head.fields.name_of(field) == b"http2-settings" => {}
-            Name::Other if protocol.is_some() && head.fields.name_of(field) == b"sec-websocket-key" => {}
-            _ => writer.field(head.fields.name_of(field), head.fields.value_of(field))?,
-        }
-    }
-    finish(edits, writer)
-}
-
-fn answer(head: &Head, edits: &Edits<'_>, writer: &mut Writer<'_>) -> Option<()> {
-    let status = head.status();
-    match status {
-        200 => writer.indexed(8)?,
-        // Sent as 200 when the protocol is switched (RFC 8441, section 5).
-        101 => writer.indexed(8)?,
-        204 => writer.indexed(9)?,
-        206 => writer.indexed(10)?,
-        304 => writer.indexed(11)?,
-        400 => writer.indexed(12)?,
-        404 => writer.indexed(13)?,
-        500 => writer.indexed(14)?,
-        _ => {
-            let digits = [100, 10, 1].map(|unit| b'0' + (status / unit % 10) as u8);
-            writer.named(8, &digits)?;
-        }
-    }
-    for field in &head.fields.list {
-        let value = head.fields.value_of(field);
-        match field.name {
-            name if is_of_connection(name) => {}
-            // A response without a body keeps the length of the omitted one (HEAD, 304).
-            Name::ContentLength if edits.framing == Framing::None && status >= 200 && status != 204 => {
-                writer.named(28, value)?;
-            }
-            Name::ContentLength => {}
-            Name::Other if status == 101 && head.fields.name_of(field) == b"sec-websocket-accept" => {}
-            _ => writer.field(head.fields.name_of(field), value)?,
-        }
-    }
-    let framing = if status == 204 { Framing::None } else { edits.framing };
-    finish(&Edits { framing, ..*edits }, writer)
-}
-
-/// Returns the protocol of an upgrade request: websocket if it is among those named, else the first one.
-fn upgrade(head: &Head) -> Option<&[u8]> {
-    let named = || head.all(b"upgrade").flat_map(|value| value.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
-    let websocket = named().find(|name| name.eq_ignore_ascii_case(b"websocket"));
-    websocket.or_else(|| named().next()).filter(|name| h1::is_token(name))
-}
-
-/// Writes the fields that are not part of the head.
-fn finish(edits: &Edits<'_>, writer: &mut Writer<'_>) -> Option<()> {
-    if let Framing::Length(length) = edits.framing {
-        let mut room = [0; 20];
-        writer.named(28, write_decimal(length, &mut room))?;
-    }
-    if let Some((name, value)) = edits.last {
-        writer.field(name, value)?;
-    }
-    Some(())
-}
-
-/// A target in absolute form (RFC 9112, section 3.2.2).
-struct AbsoluteTarget<'t> {
-    scheme: &'t [u8],
-    authority: &'t [u8],
-    path: &'t [u8],
-}
-
-impl<'t> AbsoluteTarget<'t> {
-    fn of_head(head: &'t Head) -> Option<Self> {
-        match head.target_parts() {
-            Some([scheme, authority, path]) => Some(Self { scheme, authority, path }),
-            None => Self::of(head.target()),
-        }
-    }
-
-    #[inline(never)]
-    fn of(target: &'t [u8]) -> Option<Self> {
-        if matches!(target, [b'/' | b'*', ..]) {
-            return None;
-        }
-        let colon = target.windows(3).position(|part| part == b"://")?;
-        let (scheme, rest) = (&target[..colon], &target[colon + 3..]);
-        let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
-        let (authority, path) = rest.split_at(end);
-        Some(Self { scheme, authority, path })
-    }
 }
 
 /// Inserts the frame headers before the parts of a block of `length` bytes, which is stored after space for one header.
@@ -236,7 +99,9 @@ fn frames(stream: u32, length: usize, room: &mut [u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::h1;
     use crate::h2::Decoder;
+    use crate::http::Framing;
 
     fn write(head: &Head, framing: Framing) -> String {
         let mut out = Vec::new();

@@ -1,19 +1,15 @@
 //! HPACK (RFC 7541): encoding and decoding of header blocks. Owns the dynamic table of a peer's blocks; must never
 //! interpret a field.
 
-use std::cell::Cell;
-
-use super::fields::HeaderField;
-use super::static_table::{STATIC, static_name};
+use super::Capacity;
+use super::static_table::{ENTRIES, static_name};
 use super::table::Dynamic;
-use super::{Capacity, huffman, integer};
-
-/// The factor by which the fields of a block may exceed the longest string that is read, in bytes, and the fields of a message, in number. A byte of a block may refer
-/// to an entry as large as the table: each is copied, so that the work for a block must have a bound of its own.
-const EXPANSION: usize = 4;
-
-/// Overhead of each field beyond its text (RFC 7541, section 4.1).
-const OVERHEAD: usize = 32;
+use crate::fields::budget::Budget;
+use crate::fields::field::{HeaderField, KnownName};
+use crate::fields::integer;
+use crate::fields::strings::{self, Scratch, Text};
+use crate::fields::write::{FieldWriter, status_digits};
+use crate::http::Method;
 
 /// A block that cannot be decoded. The connection has to be closed, since the tables of both sides differ from now on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,17 +21,6 @@ pub struct Decoder {
     table: Dynamic,
 }
 
-/// Buffers for decoded Huffman strings. The decoders of a thread share them, because none needs them between two blocks.
-#[derive(Default)]
-struct Scratch {
-    name: Vec<u8>,
-    value: Vec<u8>,
-}
-
-thread_local! {
-    static SCRATCH: Cell<Scratch> = const { Cell::new(Scratch { name: Vec::new(), value: Vec::new() }) };
-}
-
 impl Decoder {
     /// Creates a decoder with the table size that was advertised (SETTINGS_HEADER_TABLE_SIZE), in bytes.
     pub fn new(table_size: usize) -> Self {
@@ -45,7 +30,7 @@ impl Decoder {
     /// Decodes a block whose strings may have `longest` bytes, and passes its fields to `field` in order.
     ///
     /// # Errors
-    /// It is no block, or says too much ([`EXPANSION`]).
+    /// It is no block, or says too much ([`Budget`]).
     pub fn decode(
         &mut self,
         block: &[u8],
@@ -56,7 +41,7 @@ impl Decoder {
         self.decode_fields(block, capacity, |read| field(read.name, read.value))
     }
 
-    /// The same of a message whose fields have a capacity. One that exceeds it by less than [`EXPANSION`] is handed over.
+    /// The same of a message whose fields have a capacity. One that exceeds it by less than [`Budget`] is handed over.
     ///
     /// # Errors
     /// As there.
@@ -66,10 +51,7 @@ impl Decoder {
         capacity: Capacity,
         field: impl FnMut(&HeaderField<'_>),
     ) -> Result<(), DecodeError> {
-        let mut scratch = SCRATCH.take();
-        let decoded = self.decode_with(&mut scratch, block, capacity, field);
-        SCRATCH.set(scratch);
-        decoded
+        strings::with_scratch(|scratch| self.decode_with(scratch, block, capacity, field))
     }
 
     #[inline]
@@ -81,11 +63,9 @@ impl Decoder {
         mut field: impl FnMut(&HeaderField<'_>),
     ) -> Result<(), DecodeError> {
         let longest = capacity.bytes;
-        let (mut left, mut fields) = (EXPANSION * longest, capacity.fields.saturating_mul(EXPANSION));
+        let mut budget = Budget::of(capacity);
         let mut field = |read: &HeaderField<'_>| {
-            left = left.checked_sub(read.name.len() + read.value.len() + OVERHEAD)?;
-            // Clients send cookies in as many pieces as they like.
-            fields = fields.checked_sub(usize::from(read.name != b"cookie"))?;
+            budget.take(read)?;
             field(read);
             Some(())
         };
@@ -127,22 +107,21 @@ impl Decoder {
     ) -> Option<()> {
         let is_added = first & 0x40 != 0;
         let index = integer::read(block, if is_added { 6 } else { 4 })?;
-        if let Some((name, _)) = STATIC.get(index.wrapping_sub(1)) {
-            let (name, known) = (name.as_bytes(), index as u8);
-            let value = match string(block, &mut scratch.value, longest)? {
+        if let Some(entry) = ENTRIES.get(index.wrapping_sub(1)) {
+            let value = match strings::read(block, 7, &mut scratch.value, longest)? {
                 Text::Plain(value) => value,
                 Text::Decoded => &scratch.value,
             };
-            let read = HeaderField { name, value, known, is_valid: false };
+            let read = HeaderField { value, is_valid: false, ..*entry };
             field(&read)?;
             if is_added {
                 self.table.add(&read);
             }
             return Some(());
         }
-        let mut known = 0;
+        let mut known = KnownName::Unknown;
         let plain_name = if index == 0 {
-            string(block, &mut scratch.name, longest)?
+            strings::read(block, 7, &mut scratch.name, longest)?
         } else {
             let entry = self.table.get(index)?;
             known = entry.known;
@@ -151,7 +130,7 @@ impl Decoder {
             scratch.name.extend_from_slice(entry.name);
             Text::Decoded
         };
-        let plain_value = string(block, &mut scratch.value, longest)?;
+        let plain_value = strings::read(block, 7, &mut scratch.value, longest)?;
         let name = if let Text::Plain(name) = plain_name { name } else { &scratch.name };
         let value = if let Text::Plain(value) = plain_value { value } else { &scratch.value };
         let read = HeaderField { name, value, known, is_valid: false };
@@ -166,30 +145,6 @@ impl Decoder {
     pub fn table_size(&self) -> usize {
         self.table.size()
     }
-}
-
-/// A string of a block.
-enum Text<'a> {
-    /// A slice of the block.
-    Plain(&'a [u8]),
-    /// It was decoded into a buffer.
-    Decoded,
-}
-
-/// Reads a string, into `decoded` if it is Huffman-coded. `None`: the string is malformed, or longer than twice
-/// `longest`; up to that length the head is reported as too large instead.
-#[inline]
-fn string<'a>(block: &mut &'a [u8], decoded: &mut Vec<u8>, longest: usize) -> Option<Text<'a>> {
-    let is_huffman = block.first()? & 0x80 != 0;
-    let length = integer::read(block, 7)?;
-    let (text, rest) = block.split_at_checked(length)?;
-    *block = rest;
-    if is_huffman {
-        decoded.clear();
-        huffman::decode(text, decoded, 2 * longest)?;
-        return Some(Text::Decoded);
-    }
-    (text.len() <= 2 * longest).then_some(Text::Plain(text))
 }
 
 /// Encodes a block into a slice. Never adds to the peer's dynamic table, so that a block is independent of its
@@ -210,27 +165,15 @@ impl<'a> Writer<'a> {
 
     /// Writes a field that is an entry of the static table.
     #[inline]
-    pub(super) fn indexed(&mut self, index: usize) -> Option<()> {
+    fn indexed(&mut self, index: usize) -> Option<()> {
         self.integer(index, 7, 0x80)
     }
 
     /// Writes a field whose name is at an index of the static table.
     #[inline]
-    pub(super) fn named(&mut self, index: usize, value: &[u8]) -> Option<()> {
+    fn named(&mut self, index: usize, value: &[u8]) -> Option<()> {
         self.integer(index, 4, 0)?;
         self.string(value)
-    }
-
-    /// Writes any field. The name must be in lower case.
-    pub(super) fn field(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
-        match static_name(name) {
-            0 => {
-                self.integer(0, 4, 0)?;
-                self.string(name)?;
-                self.string(value)
-            }
-            index => self.named(index, value),
-        }
     }
 
     #[inline]
@@ -255,9 +198,73 @@ impl<'a> Writer<'a> {
     }
 }
 
+impl FieldWriter for Writer<'_> {
+    #[inline]
+    fn method(&mut self, known: Method, text: &[u8]) -> Option<()> {
+        match known {
+            Method::Get => self.indexed(2),
+            Method::Post => self.indexed(3),
+            _ => self.named(2, text),
+        }
+    }
+
+    #[inline]
+    fn scheme(&mut self, scheme: &[u8]) -> Option<()> {
+        match scheme {
+            b"http" => self.indexed(6),
+            b"https" => self.indexed(7),
+            _ => self.named(6, scheme),
+        }
+    }
+
+    #[inline]
+    fn authority(&mut self, authority: &[u8]) -> Option<()> {
+        self.named(1, authority)
+    }
+
+    #[inline]
+    fn path(&mut self, path: &[u8]) -> Option<()> {
+        match path {
+            b"/" => self.indexed(4),
+            _ => self.named(4, path),
+        }
+    }
+
+    #[inline]
+    fn status(&mut self, status: u16) -> Option<()> {
+        match status {
+            200 => self.indexed(8),
+            204 => self.indexed(9),
+            206 => self.indexed(10),
+            304 => self.indexed(11),
+            400 => self.indexed(12),
+            404 => self.indexed(13),
+            500 => self.indexed(14),
+            _ => self.named(8, &status_digits(status)),
+        }
+    }
+
+    #[inline]
+    fn content_length(&mut self, value: &[u8]) -> Option<()> {
+        self.named(28, value)
+    }
+
+    fn field(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
+        match static_name(name) {
+            0 => {
+                self.integer(0, 4, 0)?;
+                self.string(name)?;
+                self.string(value)
+            }
+            index => self.named(index, value),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fields::budget;
 
     fn bytes(hex: &str) -> Vec<u8> {
         let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -345,7 +352,7 @@ mod tests {
             let mut fields = 0;
             let bomb = reference.repeat(16_384);
             assert_eq!(decoder.decode(&bomb, 4096, |_, _| fields += 1), Err(DecodeError), "{reference:x?}");
-            assert_eq!(fields, EXPANSION * 4096 / 4032);
+            assert_eq!(fields, budget::EXPANSION * 4096 / 4032);
         }
     }
 

@@ -4,22 +4,16 @@
 //! independently of its connection. Must never refer to a connection's state when encoding.
 
 mod encode;
-mod fields;
 mod frame;
 mod hpack;
-mod huffman;
-mod integer;
-mod request;
-mod response;
 mod static_table;
 mod table;
 
 pub use encode::{encode_request, encode_response, encode_trailers};
-pub use fields::{Capacity, HeaderField, Malformed, read_trailers};
 pub use frame::{ErrorCode, FrameHeader, HEADER_LENGTH, Kind, MAX_FRAME_SIZE, Setting, flag, push_frame};
 pub use hpack::{DecodeError, Decoder};
-pub use request::{Outcome, RequestReader};
-pub use response::ResponseReader;
+
+pub use crate::fields::{Capacity, HeaderField, Malformed, Outcome, RequestReader, ResponseReader, read_trailers};
 
 /// The connection preface of a client (RFC 9113, section 3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -1,10 +1,10 @@
 //! The static table of HPACK (RFC 7541, appendix A), and the search for names in it. Must never hold an entry of a peer.
 
-use crate::http::Name;
+use crate::fields::field::{HeaderField, static_fields};
 
 /// The static table (RFC 7541, appendix A), from index 1.
 #[rustfmt::skip]
-pub(super) const STATIC: [(&str, &str); 61] = [
+const STATIC: [(&str, &str); 61] = [
     (":authority", ""), (":method", "GET"), (":method", "POST"), (":path", "/"), (":path", "/index.html"),
     (":scheme", "http"), (":scheme", "https"), (":status", "200"), (":status", "204"), (":status", "206"),
     (":status", "304"), (":status", "400"), (":status", "404"), (":status", "500"), ("accept-charset", ""),
@@ -20,37 +20,8 @@ pub(super) const STATIC: [(&str, &str); 61] = [
     ("www-authenticate", ""),
 ];
 
-/// The index of the first entry that is not a pseudo-header field.
-pub(super) const FIRST_REGULAR: u8 = 15;
-
-/// The entries whose name the proxy acts on.
-const KNOWN: [(u8, Name); 8] = [
-    (23, Name::Authorization),
-    (28, Name::ContentLength),
-    (35, Name::Expect),
-    (38, Name::Host),
-    (48, Name::ProxyAuthenticate),
-    (49, Name::ProxyAuthorization),
-    (57, Name::TransferEncoding),
-    (61, Name::WwwAuthenticate),
-];
-
-/// The name of each entry of the static table, by its index.
-static NAMES: [Name; 64] = {
-    let mut names = [Name::Other; 64];
-    let mut at = 0;
-    while at < KNOWN.len() {
-        names[KNOWN[at].0 as usize] = KNOWN[at].1;
-        at += 1;
-    }
-    names
-};
-
-/// Returns the name at an index of the static table, if it is one that the proxy acts on.
-#[inline]
-pub(super) fn static_known(index: u8) -> Name {
-    NAMES[usize::from(index) % NAMES.len()]
-}
+/// The entries as fields.
+pub(super) static ENTRIES: [HeaderField<'static>; 61] = static_fields(&STATIC);
 
 /// Returns the index of a name in the static table, or 0.
 pub(super) fn static_name(name: &[u8]) -> usize {
@@ -105,6 +76,7 @@ pub(super) fn static_name(name: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::Name;
 
     #[test]
     fn names_are_found_in_the_static_table() {
@@ -118,9 +90,10 @@ mod tests {
             };
             assert_eq!(found, expected, "{name}");
         }
-        for (index, (name, _)) in STATIC.iter().enumerate() {
-            assert_eq!(static_known(index as u8 + 1), Name::from_token(name.as_bytes()), "{name}");
-            assert_eq!(name.starts_with(':'), index + 1 < usize::from(FIRST_REGULAR), "{name}");
+        for (entry, (name, value)) in ENTRIES.iter().zip(STATIC) {
+            assert_eq!((entry.name, entry.value), (name.as_bytes(), value.as_bytes()));
+            assert_eq!(entry.is_pseudo(), name.starts_with(':'), "{name}");
+            assert!(entry.is_pseudo() || entry.known_name() == Name::from_token(name.as_bytes()), "{name}");
         }
         for name in ["", "x", "hose", "x-date", "dates"] {
             assert_eq!(static_name(name.as_bytes()), 0, "{name}");

@@ -1,7 +1,8 @@
-//! Builds the head of a request from the fields of a block (RFC 9113, section 8). Owns the rules for malformed
+//! Builds the head of a request from its fields (RFC 9113, section 8; RFC 9114, section 4). Owns the rules for malformed
 //! requests; must never accept a byte that would have another meaning in HTTP/1.
 
-use super::fields::{Capacity, HeaderField, Malformed, is_of_connection, is_value, trim};
+use super::SectionVersion;
+use super::field::{Capacity, HeaderField, KnownName, Malformed, is_of_connection, is_value, trim};
 use crate::http::{Framing, Head, Method, Name, Version};
 use crate::{byte_class, h1};
 
@@ -12,7 +13,8 @@ pub struct RequestReader<'h> {
     /// The values of the Cookie fields, joined.
     cookies: Vec<u8>,
     capacity: Capacity,
-    /// Extended CONNECT was advertised to the client (RFC 8441, section 3).
+    version: SectionVersion,
+    /// Extended CONNECT was advertised to the client (RFC 8441, section 3; RFC 9220).
     extends: bool,
     malformed: bool,
     too_large: bool,
@@ -38,7 +40,7 @@ struct Part {
     start: u32,
     end: u32,
     is_there: bool,
-    /// It is an entry of the static table, so that it is valid.
+    /// It is an entry of a static table, so that it is valid.
     is_known: bool,
 }
 
@@ -118,15 +120,22 @@ pub enum Outcome {
 }
 
 impl<'h> RequestReader<'h> {
-    /// Starts with an empty head; `capacity` limits its fields. `extends`: extended CONNECT was advertised (RFC 8441,
-    /// section 3).
+    /// Starts with an empty head of HTTP/2; `capacity` limits its fields. `extends`: extended CONNECT was advertised
+    /// (RFC 8441, section 3).
     pub fn new(head: &'h mut Head, capacity: Capacity, extends: bool) -> Self {
+        Self::of(SectionVersion::Http2, head, capacity, extends)
+    }
+
+    /// Starts with an empty head of a version.
+    #[inline]
+    pub(crate) fn of(version: SectionVersion, head: &'h mut Head, capacity: Capacity, extends: bool) -> Self {
         head.clear();
         Self {
             head,
             pseudo: Pseudo::default(),
             cookies: Vec::new(),
             capacity,
+            version,
             extends,
             malformed: false,
             too_large: false,
@@ -153,15 +162,15 @@ impl<'h> RequestReader<'h> {
     fn pseudo_header(&mut self, field: &HeaderField<'_>) -> bool {
         let pseudo = &mut self.pseudo;
         let place = match (field.known, field.name) {
-            (1, _) => &mut pseudo.authority,
-            (2 | 3, _) => &mut pseudo.method,
-            (4 | 5, _) => &mut pseudo.path,
-            (6 | 7, _) => &mut pseudo.scheme,
-            (0, b":method") => &mut pseudo.method,
-            (0, b":scheme") => &mut pseudo.scheme,
-            (0, b":authority") => &mut pseudo.authority,
-            (0, b":path") => &mut pseudo.path,
-            (0, b":protocol") if self.extends => &mut pseudo.protocol,
+            (KnownName::Authority, _) => &mut pseudo.authority,
+            (KnownName::Method, _) => &mut pseudo.method,
+            (KnownName::Path, _) => &mut pseudo.path,
+            (KnownName::Scheme, _) => &mut pseudo.scheme,
+            (KnownName::Unknown, b":method") => &mut pseudo.method,
+            (KnownName::Unknown, b":scheme") => &mut pseudo.scheme,
+            (KnownName::Unknown, b":authority") => &mut pseudo.authority,
+            (KnownName::Unknown, b":path") => &mut pseudo.path,
+            (KnownName::Unknown, b":protocol") if self.extends => &mut pseudo.protocol,
             _ => return false,
         };
         let [start, end] = pseudo.text.push(field.value);
@@ -211,7 +220,7 @@ impl<'h> RequestReader<'h> {
     /// # Errors
     /// The head is malformed.
     pub fn finish(&mut self, alone: bool, accept_unsafe: bool) -> Result<Outcome, Malformed> {
-        let Self { head, pseudo, cookies, .. } = self;
+        let Self { head, pseudo, cookies, version, .. } = self;
         if self.malformed {
             return Err(Malformed);
         }
@@ -227,6 +236,10 @@ impl<'h> RequestReader<'h> {
         if !cookies.is_empty() {
             head.append(b"cookie", cookies);
         }
+        if *version == SectionVersion::Http3 {
+            check_hosts(head, pseudo)?;
+        }
+        head.set_version(Version::Http11, version.text());
         start_line(head, pseudo, accept_unsafe)?;
         if pseudo.protocol.is_there || head.known_method() == Method::Connect {
             // The data after it is a tunnel, not a body.
@@ -247,6 +260,20 @@ impl<'h> RequestReader<'h> {
     }
 }
 
+/// Checks what HTTP/3 requires of the authority beyond HTTP/2 (RFC 9114, section 4.3.1): Host equals `:authority`, and
+/// one of both is there if the scheme has an authority.
+fn check_hosts(head: &Head, pseudo: &Pseudo) -> Result<(), Malformed> {
+    let authority = pseudo.get(pseudo.authority);
+    let mut hosts = head.fields.list.iter().filter(|field| field.name == Name::Host);
+    let is_there = match (authority, head.fields.known(Name::Host)) {
+        (None, None) => !pseudo.get(pseudo.scheme).is_some_and(is_http),
+        (Some(named), _) | (None, Some(named)) => {
+            !named.is_empty() && hosts.all(|host| head.fields.value_of(host) == named)
+        }
+    };
+    if is_there { Ok(()) } else { Err(Malformed) }
+}
+
 /// Builds the start line from the pseudo-headers. The value of `:authority` replaces every Host.
 fn start_line(head: &mut Head, pseudo: &Pseudo, accept_unsafe: bool) -> Result<(), Malformed> {
     let method = pseudo.get(pseudo.method).ok_or(Malformed)?;
@@ -256,7 +283,6 @@ fn start_line(head: &mut Head, pseudo: &Pseudo, accept_unsafe: bool) -> Result<(
     } else {
         head.set_checked_method(method);
     }
-    head.set_version(Version::Http11, b"HTTP/2.0");
     if head.known_method() == Method::Connect {
         return connect_line(head, pseudo, accept_unsafe);
     }
@@ -290,7 +316,7 @@ fn start_line(head: &mut Head, pseudo: &Pseudo, accept_unsafe: bool) -> Result<(
     h1::settle_target(head, accept_unsafe).map_err(|_| Malformed)
 }
 
-/// Builds the start line of CONNECT, which has only an authority (RFC 9113, section 8.5).
+/// Builds the start line of CONNECT, which has only an authority (RFC 9113, section 8.5; RFC 9114, section 4.4).
 fn connect_line(head: &mut Head, pseudo: &Pseudo, accept_unsafe: bool) -> Result<(), Malformed> {
     let (Some(authority), false, false) = (pseudo.get(pseudo.authority), pseudo.scheme.is_there, pseudo.path.is_there)
     else {
@@ -336,12 +362,12 @@ mod tests {
 
     /// The HTTP/1 head of a request whose fields are given as lines.
     fn read(lines: &str, alone: bool) -> Result<String, Malformed> {
-        read_as(lines, alone, true)
+        read_as(SectionVersion::Http2, lines, alone, true)
     }
 
-    fn read_as(lines: &str, alone: bool, extends: bool) -> Result<String, Malformed> {
+    fn read_as(version: SectionVersion, lines: &str, alone: bool, extends: bool) -> Result<String, Malformed> {
         let mut head = Head::new();
-        let mut reader = RequestReader::new(&mut head, Capacity { bytes: 1000, fields: 20 }, extends);
+        let mut reader = RequestReader::of(version, &mut head, Capacity { bytes: 1000, fields: 20 }, extends);
         for line in lines.lines() {
             let (name, value) = line.split_at(1 + line[1..].find(": ").unwrap());
             reader.field(&HeaderField::new(name.as_bytes(), &value.as_bytes()[2..]));
@@ -474,6 +500,48 @@ mod tests {
             assert_eq!(read(&GET.replace(valid, invalid), true).as_deref(), Ok("400"), "{invalid:?}");
         }
         let extended = GET.replace("GET", "CONNECT") + ":protocol: websocket";
-        assert_eq!(read_as(&extended, false, false), Err(Malformed), "it was not announced");
+        assert_eq!(read_as(SectionVersion::Http2, &extended, false, false), Err(Malformed), "it was not announced");
+    }
+
+    /// RFC 9114, sections 4.2 to 4.4: the same as HTTP/2, and one authority.
+    #[test]
+    fn http_3_is_strict_about_the_authority() {
+        let with = |more: &str| format!("{GET}{more}");
+        let read = |lines: &str| read_as(SectionVersion::Http3, lines, true, true);
+        let without = ":method: GET\n:scheme: https\n:path: /x\n";
+        let rows: &[(String, &str)] = &[
+            (with("host: a.b\nx: 1"), "http://a.b/x|GET /x HTTP/1.1|host: a.b|x: 1||"),
+            (format!("{without}host: c"), "/x|GET /x HTTP/1.1|host: c||"),
+            (format!("{without}host: c\nhost: c"), "/x|GET /x HTTP/1.1|host: c||"),
+            // A scheme without an authority.
+            (without.replace("https", "urn"), "/x|GET /x HTTP/1.1||"),
+            (":method: CONNECT\n:authority: a:443\nhost: a:443".into(), "a:443|CONNECT a:443 HTTP/1.1|host: a:443||"),
+            (
+                GET.replace("GET", "CONNECT") + ":protocol: websocket",
+                "http://a.b/x|GET /x HTTP/1.1|host: a.b|connection: upgrade|upgrade: websocket||",
+            ),
+        ];
+        for (lines, expected) in rows {
+            assert_eq!(read(lines).as_deref(), Ok(*expected), "{lines}");
+        }
+        let malformed = [
+            without.to_owned(),
+            without.replace("https", "HTTP"),
+            format!("{without}host: "),
+            format!("{without}host: c\nhost: d"),
+            with("host: other"),
+            with("host: "),
+            with("host: a.b\nhost: other"),
+            ":method: CONNECT\n:authority: a:443\nhost: b:443".to_owned(),
+            GET.replace("a.b", ""),
+            with("connection: close"),
+            with("te: gzip"),
+            with("X: 1"),
+            with("x: 1\n:path: /"),
+            with(":status: 200"),
+        ];
+        for lines in malformed {
+            assert_eq!(read(&lines), Err(Malformed), "{lines:?}");
+        }
     }
 }

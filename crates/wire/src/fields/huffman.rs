@@ -1,4 +1,4 @@
-//! The Huffman code of HPACK strings (RFC 7541, appendix B). Owns its table, which is computed from the code lengths
+//! The Huffman code of strings in HPACK and QPACK (RFC 7541, appendix B). Owns its table, which is computed from the code lengths
 //! alone: codes of equal length are consecutive in the order of their symbols.
 
 /// Length in bits of the code of each byte, and of EOS.
@@ -44,6 +44,35 @@ struct Code {
 
 static CODE: Code = build();
 
+/// The code of each byte, and its length in bits.
+static CODES: [(u32, u8); 256] = codes(&build());
+
+const fn codes(code: &Code) -> [(u32, u8); 256] {
+    let mut codes = [(0, 0); 256];
+    let mut length = 1;
+    while length <= LONGEST {
+        let first = code.starts[length] >> (LONGEST - length);
+        let (from, until) = (code.first_index[length] as usize, code.first_index_after(length));
+        let mut index = from;
+        while index < until {
+            let symbol = code.symbols[index] as usize;
+            if symbol < END {
+                codes[symbol] = (first + (index - from) as u32, length as u8);
+            }
+            index += 1;
+        }
+        length += 1;
+    }
+    codes
+}
+
+impl Code {
+    /// Returns the index of the first symbol whose code is longer.
+    const fn first_index_after(&self, length: usize) -> usize {
+        if length < LONGEST { self.first_index[length + 1] as usize } else { self.symbols.len() }
+    }
+}
+
 const fn build() -> Code {
     let mut code = Code {
         symbols: [0; 257],
@@ -82,7 +111,7 @@ const fn build() -> Code {
 
 /// Decodes a string and appends it to `out`, which stays below `most` bytes. `None` if the string is malformed or too
 /// long.
-pub(super) fn decode(input: &[u8], out: &mut Vec<u8>, most: usize) -> Option<()> {
+pub(crate) fn decode(input: &[u8], out: &mut Vec<u8>, most: usize) -> Option<()> {
     let (mut bits, mut count) = (0_u64, 0_usize);
     let mut rest = input.iter();
     loop {
@@ -118,6 +147,31 @@ pub(super) fn decode(input: &[u8], out: &mut Vec<u8>, most: usize) -> Option<()>
     (count < 8 && padding == (1 << count) - 1).then_some(())
 }
 
+/// Returns the length of an encoded string in bytes.
+#[inline]
+pub(crate) fn encoded_length(text: &[u8]) -> usize {
+    text.iter().map(|byte| usize::from(LENGTHS[usize::from(*byte)])).sum::<usize>().div_ceil(8)
+}
+
+/// Encodes a string into exactly the space that it needs ([`encoded_length`]); `None` if that is too small.
+pub(crate) fn encode(text: &[u8], room: &mut [u8]) -> Option<()> {
+    let (mut bits, mut count) = (0_u64, 0_u32);
+    let mut room = room.iter_mut();
+    for byte in text {
+        let (code, length) = CODES[usize::from(*byte)];
+        bits = bits << length | u64::from(code);
+        count += u32::from(length);
+        while count >= 8 {
+            count -= 8;
+            *room.next()? = (bits >> count) as u8;
+        }
+    }
+    if count > 0 {
+        *room.next()? = (bits << (8 - count)) as u8 | ((1 << (8 - count)) - 1);
+    }
+    Some(())
+}
+
 /// Returns the symbol whose code begins a 30-bit window, and the length of the code, which is above eight.
 fn long(window: u32) -> Option<(usize, usize)> {
     let length = (9..=LONGEST).find(|length| window < CODE.limits[*length])?;
@@ -131,21 +185,11 @@ mod tests {
     use super::*;
 
     fn encode(text: &[u8]) -> Vec<u8> {
-        let (mut bits, mut count, mut out) = (0_u64, 0, Vec::new());
-        for byte in text {
-            let length = usize::from(LENGTHS[usize::from(*byte)]);
-            let first = usize::from(CODE.first_index[length]);
-            let of_length = CODE.symbols[first..].iter().position(|symbol| *symbol == u16::from(*byte)).unwrap();
-            let code = (CODE.starts[length] >> (LONGEST - length)) as u64 + of_length as u64;
-            bits = bits << length | code;
-            count += length;
-            while count >= 8 {
-                out.push((bits >> (count - 8)) as u8);
-                count -= 8;
-            }
-        }
-        if count > 0 {
-            out.push((bits << (8 - count)) as u8 | ((1 << (8 - count)) - 1));
+        let mut out = vec![0; encoded_length(text)];
+        assert_eq!(super::encode(text, &mut out), Some(()));
+        if !out.is_empty() {
+            let short = out.len() - 1;
+            assert_eq!(super::encode(text, &mut out[..short]), None);
         }
         out
     }

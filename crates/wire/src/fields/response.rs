@@ -1,7 +1,8 @@
-//! Builds the head of a response from the fields of a block (RFC 9113, section 8.3.2). Must never accept a byte that
+//! Builds the head of a response from its fields (RFC 9113, section 8.3.2; RFC 9114, section 4.3.2). Must never accept a byte that
 //! would have another meaning in HTTP/1.
 
-use super::fields::{Capacity, HeaderField, Malformed, is_of_connection, is_value, trim};
+use super::SectionVersion;
+use super::field::{Capacity, HeaderField, KnownName, Malformed, is_of_connection, is_value, trim};
 use crate::h1;
 use crate::http::{Framing, Head, Version};
 
@@ -9,15 +10,22 @@ use crate::http::{Framing, Head, Version};
 pub struct ResponseReader<'h> {
     head: &'h mut Head,
     capacity: Capacity,
+    version: SectionVersion,
     malformed: bool,
     has_fields: bool,
 }
 
 impl<'h> ResponseReader<'h> {
-    /// Starts with an empty head; `capacity` limits its fields.
+    /// Starts with an empty head of HTTP/2; `capacity` limits its fields.
     pub fn new(head: &'h mut Head, capacity: Capacity) -> Self {
+        Self::of(SectionVersion::Http2, head, capacity)
+    }
+
+    /// Starts with an empty head of a version.
+    #[inline]
+    pub(crate) fn of(version: SectionVersion, head: &'h mut Head, capacity: Capacity) -> Self {
         head.clear();
-        Self { head, capacity, malformed: false, has_fields: false }
+        Self { head, capacity, version, malformed: false, has_fields: false }
     }
 
     /// Adds the next field. Errors are reported at the end.
@@ -27,7 +35,10 @@ impl<'h> ResponseReader<'h> {
             return;
         }
         let is_fine = if field.is_pseudo() {
-            let is_status = matches!((field.known, field.name), (8..=14, _) | (0, b":status"));
+            let is_status = match field.known {
+                KnownName::Unknown => field.name == b":status",
+                known => known == KnownName::Status,
+            };
             is_status && !self.has_fields && self.head.status() == 0 && self.status(field.value)
         } else {
             self.has_fields = true;
@@ -36,7 +47,8 @@ impl<'h> ResponseReader<'h> {
         self.malformed |= !is_fine;
     }
 
-    /// Parses a status of three digits; 101 is not permitted (RFC 9113, section 8.6).
+    /// Parses a status of three digits; 101 is not permitted (RFC 9113, section 8.6; RFC 9114,
+    /// section 4.5).
     fn status(&mut self, value: &[u8]) -> bool {
         let [hundreds @ b'1'..=b'9', tens, ones] = *value else { return false };
         if ![tens, ones].iter().all(u8::is_ascii_digit) || value == b"101" {
@@ -72,7 +84,7 @@ impl<'h> ResponseReader<'h> {
         if self.malformed || head.status() == 0 || head.fields.overflowed() {
             return Err(Malformed);
         }
-        head.set_version(Version::Http11, b"HTTP/2.0");
+        head.set_version(Version::Http11, self.version.text());
         let is_interim = head.status() < 200;
         if is_interim && alone {
             return Err(Malformed);
@@ -125,6 +137,17 @@ mod tests {
         ];
         for (lines, alone, expected) in rows {
             assert_eq!(read(lines, alone).as_deref(), Ok(expected), "{lines}");
+        }
+    }
+
+    #[test]
+    fn the_version_is_recorded() {
+        for (version, text) in [(SectionVersion::Http2, b"HTTP/2.0"), (SectionVersion::Http3, b"HTTP/3.0")] {
+            let mut head = Head::new();
+            let mut reader = ResponseReader::of(version, &mut head, Capacity { bytes: 100, fields: 2 });
+            reader.field(&HeaderField::new(b":status", b"200"));
+            reader.finish(true).unwrap();
+            assert_eq!(head.version_text(), text);
         }
     }
 
