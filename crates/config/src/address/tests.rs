@@ -1,7 +1,7 @@
 //! Table of addresses. Every row with an error contains the sentence that HAProxy 3.5 prints for it.
 
 use super::*;
-use SocketKind::{Datagram, Stream};
+use SocketKind::{Datagram, Quic, Stream};
 
 fn environment() -> Environment {
     let mut environment = Environment::new();
@@ -46,6 +46,7 @@ fn shown(kind: SocketKind) -> &'static str {
     match kind {
         Stream => "",
         Datagram => " datagram",
+        Quic => " quic",
     }
 }
 
