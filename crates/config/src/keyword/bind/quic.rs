@@ -118,7 +118,7 @@ impl QuicLine<'_> {
         }
         if addresses.iter().all(|(address, _)| address.is_quic()) {
             ignored_options(draft).for_each(|name| {
-                report.diag(self.word.span, format!("{head} : '{name}' is ignored: it is an option of TCP."));
+                report.diag(self.word.span, format!("{head} : '{name}' has no effect on QUIC."));
             });
         }
     }
