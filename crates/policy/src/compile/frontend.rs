@@ -257,7 +257,7 @@ impl Compiler<'_> {
             spec.sections.peers.iter().filter(|section| !section.disabled).filter_map(|peers| peers.bind.as_ref());
         let runtime = spec.global.runtime.sockets.iter().map(|bind| ("stats socket", true, bind));
         let binds = of_proxies.chain(relays().flat_map(|relay| &relay.binds)).chain(of_peers);
-        let binds = binds.map(|bind| ("bind", true, bind));
+        let binds = binds.map(|bind| ("bind", !bind.address.is_quic(), bind));
         let datagrams = relays().flat_map(|relay| &relay.datagrams).map(|bind| ("bind", false, bind));
         let all = runtime.chain(binds).chain(datagrams);
         let all = all.map(|(keyword, listens, bind)| (keyword, listens, &bind.address, bind.span));

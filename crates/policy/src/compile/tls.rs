@@ -9,7 +9,7 @@ mod links;
 mod lists;
 mod store;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod tickets;
 mod trust;
 

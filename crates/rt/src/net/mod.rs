@@ -6,7 +6,6 @@
 mod carrier;
 mod connect;
 mod datagram;
-mod datagram_socket;
 mod descriptors;
 mod foreign_datagram;
 mod keep_alive;
@@ -29,7 +28,6 @@ mod tcp_info;
 pub use crate::address::{Address, is_local};
 pub use connect::{ConnectFailure, ConnectOptions, ConnectStep, Connecting, Shortage};
 pub use datagram::{Datagram, Family};
-pub use datagram_socket::{DatagramSocket, steer_by_connection_id};
 pub use descriptors::{
     DescriptorInfo, DescriptorKind, WatchedDescriptor, describe_descriptor, descriptor_limit, watched_descriptors,
 };

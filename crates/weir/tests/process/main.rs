@@ -63,6 +63,7 @@ mod pages;
 mod peers;
 mod php_fpm;
 mod pki;
+mod quic_sockets;
 #[path = "../shared/ports.rs"]
 mod ports;
 mod reload;
