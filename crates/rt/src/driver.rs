@@ -62,6 +62,18 @@ impl Driver {
         }
     }
 
+    /// Changes how a watched socket is watched. Events that are pending then are reported again.
+    pub(crate) fn watch_otherwise(&self, socket: &Socket, watch: Watch, key: Key) -> io::Result<()> {
+        match (self, socket) {
+            (Driver::Epoll(poller), Socket::Os(fd)) => poller.modify(fd.as_raw_fd(), watch, key),
+            (Driver::Sim(_), Socket::Sim(socket)) => {
+                socket.report();
+                Ok(())
+            }
+            _ => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
     /// Stops watching a socket. Closing its last descriptor has the same effect.
     pub(crate) fn unwatch(&self, socket: &Socket) {
         self.unwatch_number(socket.number());

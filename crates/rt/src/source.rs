@@ -58,6 +58,8 @@ impl Events {
 pub(crate) enum Watch {
     /// Both directions, edge-triggered.
     Edges,
+    /// Reading only, edge-triggered.
+    Arrivals,
     /// A listener: level-triggered, one of the workers that watch it is woken.
     Listener,
 }

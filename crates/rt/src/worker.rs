@@ -18,7 +18,7 @@ use crate::idleness::Idleness;
 use crate::loop_counts::LoopCounts;
 use crate::mailbox::{Handle, Message, Remote, Shared};
 use crate::memory_waits::{Waits, memory_is_scarce};
-use crate::net::{ParkedId, RawPipe, Spares};
+use crate::net::{ParkedId, RawPipe, ReceiveSpaces, Spares};
 use crate::profile::Profile;
 use crate::random::Random;
 use crate::recycle::{Bins, boxed, boxed_with};
@@ -53,6 +53,7 @@ pub(crate) struct Worker {
     pub(crate) random: Random,
     buffers: BufferPool,
     large_buffers: BufferPool,
+    pub(crate) receive_spaces: ReceiveSpaces,
     pub(crate) waits: Waits,
     pub(crate) bins: Bins,
     pub(crate) tasks: RefCell<Tasks>,
@@ -109,6 +110,7 @@ impl Worker {
             random: Random::seeded(parts.seed),
             buffers: BufferPool::new(parts.buffer_size, parts.buffers_kept),
             large_buffers: BufferPool::new(LARGE_BUFFER.max(parts.buffer_size), LARGE_BUFFERS_KEPT),
+            receive_spaces: ReceiveSpaces::default(),
             waits: Waits::default(),
             bins: Bins::new(),
             sources: RefCell::new(Sources::with_capacity(1024)),
@@ -173,6 +175,7 @@ impl Worker {
     pub(crate) fn trim_buffers(&self) {
         self.buffers.trim();
         self.large_buffers.trim();
+        self.receive_spaces.trim();
     }
 
     /// Begins a poll of a task, or a job.

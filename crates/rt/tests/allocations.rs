@@ -1,4 +1,5 @@
-//! A warm worker allocates nothing: not for a wake, a timer, a read, a write, a task, a future or a parked stream.
+//! A warm worker allocates nothing: not for a wake, a timer, a read, a write, a task, a future, a parked stream or a
+//! datagram.
 //!
 //! One test in a process of its own, since it counts what the whole process allocates.
 #![allow(clippy::unwrap_used, reason = "tests")]
@@ -14,7 +15,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use base::Buffer;
-use rt::net::{Address, BindOptions, ConnectOptions, Listener, ListeningSocket, ParkedStream, Stream};
+use rt::net::{
+    Address, BindOptions, ConnectOptions, DatagramSocket, Ecn, Listener, ListeningSocket, ParkedStream, ReceiveBatch,
+    Stream, Transmit,
+};
 use rt::{Class, Config, Timer};
 use weir_rt as rt;
 
@@ -104,6 +108,56 @@ async fn measure() -> usize {
     ALLOCATIONS.load(Ordering::Relaxed) - warm
 }
 
+/// Receives messages until there were `count` datagrams, and answers each message with its own bytes.
+async fn answer(socket: &DatagramSocket, mut count: usize) {
+    let mut batch = ReceiveBatch::new();
+    while count > 0 {
+        poll_fn(|context| socket.poll_receive(context, &mut batch)).await.unwrap();
+        for message in batch.iter() {
+            count = count.saturating_sub(message.iter().count());
+            let (destination, source, segment_size) = (message.peer, message.local_ip, Some(message.stride));
+            let transmit = Transmit { destination, source, ecn: message.ecn, contents: message.bytes, segment_size };
+            assert_eq!(socket.try_send(&mut [transmit]), 1);
+        }
+    }
+}
+
+async fn receive_datagrams(socket: &DatagramSocket, mut count: usize) {
+    let mut batch = ReceiveBatch::new();
+    while count > 0 {
+        poll_fn(|context| socket.poll_receive(context, &mut batch)).await.unwrap();
+        count -= batch.iter().map(|message| message.iter().count()).sum::<usize>();
+    }
+}
+
+/// Ten datagrams for each of two peers and back, in batches.
+async fn measure_datagrams() -> usize {
+    let bind = || DatagramSocket::bind("127.0.0.1:0".parse().unwrap(), &BindOptions::default()).unwrap();
+    let (client, servers, contents) = (bind(), [bind(), bind()], [7; 9 * 1200 + 50]);
+    let mut warm = 0;
+    for round in 0..600 {
+        if round == 100 {
+            warm = ALLOCATIONS.load(Ordering::Relaxed);
+        }
+        let mut transmits = [0, 1].map(|at: usize| Transmit {
+            destination: servers[at].local_address(),
+            source: Some([127, 0, 0, 1].into()),
+            ecn: Some(Ecn::Ect0),
+            contents: &contents,
+            segment_size: Some(1200),
+        });
+        let mut rest = &mut transmits[..];
+        while !rest.is_empty() {
+            let done = poll_fn(|context| client.poll_send(context, rest)).await.unwrap();
+            rest = &mut rest[done..];
+        }
+        answer(&servers[0], 10).await;
+        answer(&servers[1], 10).await;
+        receive_datagrams(&client, 20).await;
+    }
+    ALLOCATIONS.load(Ordering::Relaxed) - warm
+}
+
 #[test]
 fn a_warm_worker_allocates_nothing() {
     let allocations = Arc::new(AtomicUsize::new(usize::MAX));
@@ -111,7 +165,7 @@ fn a_warm_worker_allocates_nothing() {
     let main: rt::Main = Arc::new(move |_| {
         let noted = Arc::clone(&noted);
         Box::pin(async move {
-            noted.store(measure().await, Ordering::SeqCst);
+            noted.store(measure().await + measure_datagrams().await, Ordering::SeqCst);
             rt::stop();
         })
     });

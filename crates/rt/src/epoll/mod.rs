@@ -1,6 +1,7 @@
 //! The epoll driver: watches a worker's descriptors through the kernel.
 //!
-//! Streams are added once, edge-triggered, and never changed; listeners level-triggered with EPOLLEXCLUSIVE.
+//! Streams are added once, edge-triggered, and never changed; listeners level-triggered with EPOLLEXCLUSIVE. A UDP socket
+//! is watched for writing only while a sender waits: the kernel would report each datagram that has left.
 
 use std::cell::RefCell;
 use std::os::fd::{AsRawFd, RawFd};
@@ -32,12 +33,16 @@ impl Poller {
     }
 
     pub(crate) fn add(&self, fd: RawFd, watch: Watch, key: Key) -> std::io::Result<()> {
-        let events = match watch {
-            Watch::Edges => libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET,
-            Watch::Listener => libc::EPOLLIN | libc::EPOLLEXCLUSIVE,
-        };
         match &self.remote.descriptors {
-            Some(descriptors) => sys::epoll::add(&descriptors.epoll, fd, events as u32, key.to_bits()),
+            Some(descriptors) => sys::epoll::add(&descriptors.epoll, fd, bits(watch), key.to_bits()),
+            None => Ok(()),
+        }
+    }
+
+    /// Changes how a watched descriptor is watched. Events that are pending then are reported again.
+    pub(crate) fn modify(&self, fd: RawFd, watch: Watch, key: Key) -> std::io::Result<()> {
+        match &self.remote.descriptors {
+            Some(descriptors) => sys::epoll::modify(&descriptors.epoll, fd, bits(watch), key.to_bits()),
             None => Ok(()),
         }
     }
@@ -62,6 +67,15 @@ impl Poller {
         }
         count
     }
+}
+
+fn bits(watch: Watch) -> u32 {
+    let events = match watch {
+        Watch::Edges => libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET,
+        Watch::Arrivals => libc::EPOLLIN | libc::EPOLLET,
+        Watch::Listener => libc::EPOLLIN | libc::EPOLLEXCLUSIVE,
+    };
+    events as u32
 }
 
 #[inline]

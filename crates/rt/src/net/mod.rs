@@ -24,6 +24,7 @@ mod socket_query;
 mod spares;
 mod stream;
 mod tcp_info;
+mod udp;
 
 pub use crate::address::{Address, is_local};
 pub use connect::{ConnectFailure, ConnectOptions, ConnectStep, Connecting, Shortage};
@@ -47,10 +48,14 @@ pub use socket_query::SocketQuery;
 pub use spares::reset;
 pub use stream::{Hangup, Stream};
 pub use tcp_info::TcpInfo;
+pub use udp::{
+    DatagramCounts, DatagramSocket, Datagrams, Ecn, ReceiveBatch, Transmit, steer_by_connection_id, steered_index,
+};
 
 pub(crate) use kept_sockets::Spares;
 pub(crate) use raw_pipe::RawPipe;
 pub(crate) use socket::Socket;
+pub(crate) use udp::{ReceiveSpace, ReceiveSpaces};
 
 /// The error when the process has reached its limit of descriptors.
 pub const NO_DESCRIPTORS_OF_PROCESS: i32 = libc::EMFILE;

@@ -5,13 +5,15 @@
 
 use std::fmt;
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 
 use base::{Key, Moment, WallTime};
 
 use super::node::{Endpoint, Kind};
 use super::world::{SharedWorld, World, lock};
-use crate::net::{Address, TcpInfo};
+use crate::net::{Address, ReceiveSpace, TcpInfo};
 use crate::source::{Events, Watch};
+use crate::sys::send_messages::OutgoingMessage;
 
 /// One simulated socket. Dropping it closes it.
 pub(crate) struct SimSocket {
@@ -54,7 +56,14 @@ impl SimSocket {
 
     /// Opens a datagram socket, bound if there is an address.
     pub(crate) fn datagram(world: &SharedWorld, at: Option<&Address>) -> io::Result<SimSocket> {
-        let node = lock(world).open_datagram(at)?;
+        let node = lock(world).open_datagram(at, false, false)?;
+        Ok(SimSocket { world: SharedWorld::clone(world), node })
+    }
+
+    /// Opens a UDP socket. `is_shared`: others may be bound to its address. `is_v6_only`: one at all IPv6 addresses has
+    /// no IPv4 peers.
+    pub(crate) fn udp(world: &SharedWorld, at: SocketAddr, is_shared: bool, is_v6_only: bool) -> io::Result<SimSocket> {
+        let node = lock(world).open_datagram(Some(&Address::Inet(at)), is_shared, is_v6_only)?;
         Ok(SimSocket { world: SharedWorld::clone(world), node })
     }
 
@@ -163,6 +172,35 @@ impl SimSocket {
     #[cold]
     pub(crate) fn receive_datagram(&self, place: &mut [u8]) -> io::Result<Option<(usize, Address)>> {
         self.with(|world, node| world.receive_datagram(node, place))
+    }
+
+    #[cold]
+    pub(crate) fn receive_messages(&self, space: &mut ReceiveSpace) -> io::Result<Option<usize>> {
+        self.with(|world, node| world.receive_messages(node, space))
+    }
+
+    #[cold]
+    pub(crate) fn send_messages<'a>(
+        &self,
+        messages: impl Iterator<Item = OutgoingMessage<'a>>,
+    ) -> io::Result<Option<usize>> {
+        self.with(|world, node| world.send_messages(node, messages))
+    }
+
+    /// Steers the datagrams of the sockets that share its address.
+    pub(crate) fn steer(&self, count: usize) -> io::Result<()> {
+        self.with(|world, node| world.steer(node, count))
+    }
+
+    /// Returns the number of datagrams that found no space.
+    pub(crate) fn udp_drops(&self) -> u64 {
+        self.with(World::datagram_drops)
+    }
+
+    /// Reports the current events again.
+    #[cold]
+    pub(crate) fn report(&self) {
+        self.with(World::trigger);
     }
 
     /// Takes the first pending signal whose number satisfies `wanted`.

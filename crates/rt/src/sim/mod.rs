@@ -19,12 +19,15 @@
 //! ```
 
 mod datagram;
+mod delivery;
 mod endpoint;
 mod faults;
 mod listener;
 mod network;
 mod node;
+mod path;
 mod stream;
+mod udp;
 mod world;
 
 use std::any::Any;
@@ -43,6 +46,7 @@ use base::Moment;
 pub use faults::Link;
 pub use network::Network;
 pub use node::CapturedDatagram;
+pub use path::{DatagramFaults, DatagramPath};
 
 pub(crate) use endpoint::{SimDriver, SimSocket, SimSocketView};
 pub(crate) use world::SharedWorld;

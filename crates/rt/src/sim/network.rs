@@ -7,6 +7,7 @@ use base::Key;
 
 use super::faults::Link;
 use super::node::{CapturedDatagram, Kind};
+use super::path::{DatagramFaults, DatagramPath, Direction};
 use super::world::{SharedWorld, World, lock};
 use crate::net::Address;
 
@@ -101,6 +102,41 @@ impl Network {
     /// Takes the datagrams sent since the last call, in sending order.
     pub fn take_datagrams(&self) -> Vec<CapturedDatagram> {
         std::mem::take(&mut lock(&self.world).datagrams)
+    }
+
+    /// Sets the path of datagrams in all directions without a path of their own. Until then, and for datagrams without a
+    /// path, the link determines the delay.
+    pub fn set_datagram_path(&self, path: DatagramPath) {
+        lock(&self.world).paths.set(Direction::Any, path);
+    }
+
+    /// Sets the path of datagrams to an address from now on. It has precedence over that from their sender.
+    pub fn set_path_to(&self, address: &Address, path: DatagramPath) {
+        lock(&self.world).paths.set(Direction::To(address.clone()), path);
+    }
+
+    /// Sets the path of datagrams from an address, as their sender sees it, from now on.
+    pub fn set_path_from(&self, address: &Address, path: DatagramPath) {
+        lock(&self.world).paths.set(Direction::From(address.clone()), path);
+    }
+
+    /// Moves a socket to another address, as an address translator does that has forgotten its entry: from now on what
+    /// the socket sends comes from `outside`, and what is sent there reaches it. What is sent to its former address is
+    /// lost, in transit as well.
+    pub fn rebind(&self, socket: &Address, outside: &Address) {
+        lock(&self.world).paths.rebind(socket.clone(), outside.clone());
+    }
+
+    /// Fills the send buffer of the UDP socket that is bound to an address, so that sending waits, or empties it.
+    pub fn fill_send_buffer(&self, socket: &Address, on: bool) {
+        let mut world = lock(&self.world);
+        world.paths.set_full(socket, on);
+        world.report_datagrams(socket);
+    }
+
+    /// Returns the numbers of datagrams that paths have dropped or changed.
+    pub fn datagram_faults(&self) -> DatagramFaults {
+        lock(&self.world).paths.counts
     }
 
     /// Makes work take time, which it does not by default: the virtual clock advances by `period` whenever a task

@@ -1,12 +1,13 @@
 //! The state of simulated sockets: ends of connections, listeners, receivers of datagrams. Must never schedule an event.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use base::{Key, Moment};
 
 use super::faults::Link;
-use crate::net::Address;
+use crate::net::{Address, Ecn};
+use crate::sys::steer;
 
 pub(super) enum Kind {
     Stream(Endpoint),
@@ -121,7 +122,18 @@ pub struct CapturedDatagram {
     pub from: Address,
     /// Its destination.
     pub to: Address,
+    pub ecn: Option<Ecn>,
     pub bytes: Vec<u8>,
+}
+
+/// A datagram on its way, or waiting for its receiver.
+#[derive(Clone, Debug)]
+pub(super) struct SimDatagram {
+    pub(super) from: Address,
+    pub(super) to: Address,
+    /// The two ECN bits.
+    pub(super) ecn: u8,
+    pub(super) bytes: Vec<u8>,
 }
 
 /// A simulated datagram socket.
@@ -129,11 +141,32 @@ pub struct CapturedDatagram {
 pub(super) struct Mailslot {
     pub(super) address: Option<Address>,
     pub(super) peer: Option<Address>,
-    pub(super) waiting: VecDeque<(Address, Vec<u8>)>,
+    pub(super) waiting: VecDeque<SimDatagram>,
+    /// Number of datagrams that found no space.
+    pub(super) dropped: u64,
+    /// At all IPv6 addresses, but at no IPv4 address.
+    pub(super) is_v6_only: bool,
+    /// For each destination, the arrival time of the last datagram that nothing overtakes.
+    pub(super) last_arrivals: BTreeMap<Address, Moment>,
 }
 
-impl Mailslot {
-    pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+/// The sockets that are bound to one address.
+#[derive(Default)]
+pub(super) struct Receivers {
+    pub(super) keys: Vec<Key>,
+    /// Further sockets may be bound to it.
+    pub(super) is_shared: bool,
+    /// Number of sockets among which the connection ID selects.
+    pub(super) steered: Option<usize>,
+}
+
+impl Receivers {
+    /// Returns the socket that gets a datagram.
+    pub(super) fn select(&self, datagram: &SimDatagram) -> Option<Key> {
+        let index = match self.steered {
+            Some(count) => steer::index(&datagram.bytes, count),
+            None => datagram.from.inet().map_or(0, |from| usize::from(from.port())).checked_rem(self.keys.len())?,
+        };
+        self.keys.get(index).or(self.keys.first()).copied()
     }
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 use base::{Key, Moment, Slab, WallTime};
 
 use super::faults::Faults;
-use super::node::{CapturedDatagram, Kind};
+use super::node::{CapturedDatagram, Kind, Receivers, SimDatagram};
+use super::path::Paths;
 use crate::net::Address;
 use crate::random::Random;
 use crate::source::{Events, Watch};
@@ -38,7 +39,8 @@ pub(crate) struct World {
     pub(super) nodes: Slab<Node>,
     /// The listeners and receivers, by address.
     pub(super) listening: BTreeMap<Address, Key>,
-    pub(super) receiving: BTreeMap<Address, Key>,
+    pub(super) receiving: BTreeMap<Address, Receivers>,
+    pub(super) paths: Paths,
     /// For each worker (by instance), the nodes that may have events for it.
     ready: BTreeMap<u32, Vec<Key>>,
     pub(super) faults: Faults,
@@ -83,7 +85,7 @@ pub(super) enum Happening {
     /// An alarm may have expired.
     Alarm { at: Key },
     /// A datagram arrives.
-    Datagram { to: Address, from: Address, bytes: Vec<u8> },
+    Datagram(SimDatagram),
 }
 
 impl World {
@@ -97,6 +99,7 @@ impl World {
             nodes: Slab::new(),
             listening: BTreeMap::new(),
             receiving: BTreeMap::new(),
+            paths: Paths::default(),
             ready: BTreeMap::new(),
             faults: Faults::default(),
             datagrams: Vec::new(),
@@ -178,7 +181,7 @@ impl World {
             Happening::End { to } => self.end_arrives(to),
             Happening::Reset { to } => self.reset_arrives(to),
             Happening::Room { at } | Happening::Alarm { at } => self.trigger(at),
-            Happening::Datagram { to, from, bytes } => self.datagram_arrives(&to, from, bytes),
+            Happening::Datagram(datagram) => self.datagram_arrives(datagram),
         }
     }
 
@@ -243,8 +246,7 @@ impl World {
         match self.nodes.get(node).map(|node| &node.kind) {
             Some(Kind::Stream(endpoint)) => self.stream_events(endpoint),
             Some(Kind::Listener(backlog)) if !backlog.is_empty() => Events::READABLE,
-            Some(Kind::Datagram(slot)) if !slot.is_empty() => Events::READABLE.with(Events::WRITABLE),
-            Some(Kind::Datagram(_)) => Events::WRITABLE,
+            Some(Kind::Datagram(slot)) => self.datagram_events(slot),
             Some(Kind::Signals) if !self.signals.is_empty() => Events::READABLE,
             Some(Kind::Alarm(at)) if *at <= self.now => Events::READABLE,
             Some(Kind::Listener(_) | Kind::Signals | Kind::Alarm(_)) | None => Events::NONE,

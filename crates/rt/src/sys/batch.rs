@@ -22,7 +22,7 @@ const MOST_BYTES: usize = 65_000;
 /// since the kernel refuses to combine them if they do not fit.
 const LONGEST: usize = 1_232;
 /// The option from `linux/udp.h`.
-const UDP_SEGMENT: libc::c_int = 103;
+pub(super) const UDP_SEGMENT: libc::c_int = 103;
 
 /// Whether the kernel can send datagrams of one length together. Older ones ignore the control data of a message and
 /// would merge them into one datagram.

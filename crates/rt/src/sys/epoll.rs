@@ -20,6 +20,13 @@ pub(crate) fn add(epoll: &OwnedFd, fd: RawFd, events: u32, data: u64) -> io::Res
     check(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) }).map(drop)
 }
 
+/// Changes the events of `fd`; those that are pending are reported again.
+pub(crate) fn modify(epoll: &OwnedFd, fd: RawFd, events: u32, data: u64) -> io::Result<()> {
+    let mut event = libc::epoll_event { events, u64: data };
+    // SAFETY: `event` is valid for the call, which copies it.
+    check(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_MOD, fd, &mut event) }).map(drop)
+}
+
 /// Stops watching `fd`. Not an error if it is not watched.
 pub(crate) fn delete(epoll: &OwnedFd, fd: RawFd) {
     // SAFETY: the kernel ignores the event pointer of a deletion.

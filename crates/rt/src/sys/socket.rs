@@ -258,18 +258,30 @@ pub(crate) fn option_bytes(fd: RawFd, level: i32, name: i32, place: &mut [u8]) -
 /// Returns the free space of the send buffer in bytes: its limit minus the queued and in-flight bytes, as `SO_MEMINFO`
 /// counts them (socket(7): the kernel's own overhead is part of both).
 pub(crate) fn send_capacity(fd: RawFd) -> io::Result<usize> {
-    /// The kernel's `SK_MEMINFO_*`, each a `u32`.
-    const VARIABLES: usize = 9;
     const IN_FLIGHT: usize = 2;
     const LIMIT: usize = 3;
     const QUEUED: usize = 5;
-    let mut bytes = [0; VARIABLES * 4];
-    let length = option_bytes(fd, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut bytes)?;
-    let variable = |index: usize| {
-        let place = bytes[..length].get(index * 4..index * 4 + 4).and_then(|place| place.try_into().ok());
-        place.map_or(0, u32::from_ne_bytes)
-    };
-    Ok(variable(LIMIT).saturating_sub(variable(IN_FLIGHT).max(variable(QUEUED))) as usize)
+    let variables = memory_variables(fd)?;
+    Ok(variables[LIMIT].saturating_sub(variables[IN_FLIGHT].max(variables[QUEUED])) as usize)
+}
+
+/// Returns the number of received packets that the kernel dropped because the receive buffer was full.
+pub(crate) fn drops(fd: RawFd) -> io::Result<u64> {
+    const DROPS: usize = 8;
+    Ok(u64::from(memory_variables(fd)?[DROPS]))
+}
+
+/// The kernel's `SK_MEMINFO_*`.
+const MEMORY_VARIABLES: usize = 9;
+
+fn memory_variables(fd: RawFd) -> io::Result<[u32; MEMORY_VARIABLES]> {
+    let mut bytes = [0; MEMORY_VARIABLES * 4];
+    option_bytes(fd, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut bytes)?;
+    let mut variables = [0; MEMORY_VARIABLES];
+    for (variable, bytes) in variables.iter_mut().zip(bytes.chunks_exact(4)) {
+        *variable = bytes.try_into().map_or(0, u32::from_ne_bytes);
+    }
+    Ok(variables)
 }
 
 /// Returns the bytes of a TCP connection that the kernel has not sent yet, because of the peer's window or of

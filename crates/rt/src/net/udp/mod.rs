@@ -1,0 +1,20 @@
+//! UDP in batches: many datagrams for a system call, each with its addresses and ECN bits.
+//!
+//! Nothing here may know a protocol above UDP, except the position of QUIC's connection IDs.
+
+mod ecn;
+mod open;
+mod receive_batch;
+mod receive_space;
+mod socket;
+mod steering;
+mod transmit;
+
+pub use ecn::Ecn;
+pub use receive_batch::ReceiveBatch;
+pub use receive_space::Datagrams;
+pub use socket::{DatagramCounts, DatagramSocket};
+pub use steering::{steer_by_connection_id, steered_index};
+pub use transmit::Transmit;
+
+pub(crate) use receive_space::{ReceiveSpace, ReceiveSpaces};

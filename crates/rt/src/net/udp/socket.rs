@@ -1,0 +1,352 @@
+//! A UDP socket on the worker's driver: receiving and sending in batches.
+//!
+//! It must never queue a datagram, and an error about one datagram must never end it.
+
+use std::cell::Cell;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::task::{Context, Poll};
+
+use base::Key;
+
+use super::receive_batch::ReceiveBatch;
+use super::receive_space::ReceiveSpace;
+use super::transmit::{self, Transmit};
+use crate::net::Socket;
+use crate::source::{Readiness, Source, Watch};
+use crate::sys::receive_messages::MESSAGES;
+use crate::sys::send_messages::OutgoingMessage;
+use crate::worker::Worker;
+use crate::{current, sys};
+
+/// A non-blocking UDP socket, for many peers. `Send` until it first waits; from then on it stays on one worker.
+pub struct DatagramSocket {
+    pub(super) socket: Socket,
+    local: SocketAddr,
+    watched_by: Cell<Option<(u32, Key)>>,
+    /// The driver reports when it is writable. Otherwise it would do so after each sending.
+    reports_writable: Cell<bool>,
+    /// Maximum number of datagrams of a message: 1 if the kernel cannot split messages.
+    most_segments: Cell<usize>,
+    counts: Cell<DatagramCounts>,
+}
+
+/// Calls of a socket, and datagrams that were lost in this host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DatagramCounts {
+    /// System calls that received, those that found nothing included.
+    pub receive_calls: u64,
+    /// System calls that sent, those that were refused included.
+    pub send_calls: u64,
+    /// Not sent: longer than the path permits.
+    pub too_large: u64,
+    /// Not sent for another reason: no route, a filter, an address that is not local.
+    pub unsent: u64,
+    /// The last error of these: the system's number.
+    pub last_error: Option<i32>,
+}
+
+/// The result of sending without waiting.
+struct Progress {
+    /// Number of transmits that are done.
+    done: usize,
+    /// The kernel accepts no more now.
+    is_full: bool,
+}
+
+impl DatagramSocket {
+    pub(super) fn new(socket: Socket, local: SocketAddr, most_segments: usize) -> DatagramSocket {
+        DatagramSocket {
+            socket,
+            local,
+            watched_by: Cell::new(None),
+            reports_writable: Cell::new(false),
+            most_segments: Cell::new(most_segments),
+            counts: Cell::default(),
+        }
+    }
+
+    /// Returns the address that it is bound to; port 0 is replaced by the chosen port.
+    pub fn local_address(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Returns the number of datagrams that one message to the kernel carries: 1 if it cannot split messages. A
+    /// [`Transmit`] of more datagrams is sent as several messages.
+    pub fn most_segments(&self) -> usize {
+        self.most_segments.get()
+    }
+
+    /// Returns the numbers of calls, and of datagrams that were not sent.
+    pub fn counts(&self) -> DatagramCounts {
+        self.counts.get()
+    }
+
+    /// Returns the number of received datagrams that the kernel dropped, mostly because the receive buffer was full.
+    /// Costs a system call.
+    pub fn kernel_drops(&self) -> u64 {
+        match &self.socket {
+            Socket::Os(fd) => sys::socket::drops(fd.as_raw_fd()).unwrap_or(0),
+            Socket::Sim(socket) => socket.udp_drops(),
+        }
+    }
+
+    /// Returns the descriptor, for passing it to another process; `None` in a simulation.
+    pub fn as_descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match &self.socket {
+            Socket::Os(fd) => Some(fd.as_fd()),
+            Socket::Sim(_) => None,
+        }
+    }
+
+    /// Returns the descriptor's number; `None` in a simulation.
+    pub fn descriptor(&self) -> Option<RawFd> {
+        self.socket.descriptor()
+    }
+
+    /// Clears the batch and receives the next messages into it: at least one.
+    ///
+    /// # Errors
+    /// `ResourceBusy`: too many batches of this worker hold messages. Otherwise from the kernel, but never about a
+    /// single datagram.
+    pub fn poll_receive(&self, context: &mut Context<'_>, batch: &mut ReceiveBatch) -> Poll<io::Result<()>> {
+        batch.clear();
+        current::with(|worker| {
+            let key = self.key(worker);
+            while worker.sources.borrow().get(key).is_some_and(Source::may_read) {
+                if !worker.may_spend(context) {
+                    return Poll::Pending;
+                }
+                let mut filled = ReceiveBatch::holding(worker.receive_spaces.take()?);
+                let readiness = self.receive_now(filled.space_mut())?;
+                if let Some(source) = worker.sources.borrow_mut().get_mut(key) {
+                    source.read = readiness;
+                }
+                if !filled.is_empty() {
+                    worker.spend_bytes(filled.length());
+                    *batch = filled;
+                    return Poll::Ready(Ok(()));
+                }
+                // After an error the source may always be tried.
+                if readiness == Readiness::Drained {
+                    break;
+                }
+            }
+            self.watch(worker, key, self.reports_writable.get())?;
+            if let Some(source) = worker.sources.borrow_mut().get_mut(key) {
+                source.wait_to_read(context);
+            }
+            Poll::Pending
+        })
+    }
+
+    /// Receives messages; returns whether there may be more.
+    fn receive_now(&self, space: Option<&mut ReceiveSpace>) -> io::Result<Readiness> {
+        let Some(space) = space else { return Ok(Readiness::Drained) };
+        self.count(|counts| counts.receive_calls += 1);
+        let received = match &self.socket {
+            Socket::Os(fd) => {
+                let ReceiveSpace { bytes, heads, messages } = space;
+                sys::receive_messages::receive(fd.as_raw_fd(), bytes, heads, |info| messages.push(info))
+            }
+            Socket::Sim(socket) => socket.receive_messages(space),
+        };
+        match received {
+            Ok(Some(MESSAGES..)) => Ok(Readiness::Ready),
+            Ok(_) => Ok(Readiness::Drained),
+            // A router's or a peer's message about an earlier datagram. This call has removed it.
+            Err(error) if is_about_a_datagram(&error) => Ok(Readiness::Ready),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sends from the front of `transmits`; returns how many are done, at least one. Datagrams that the kernel refuses
+    /// are lost, and done. If the kernel accepts no more, `contents` of the first transmit that is not done is what
+    /// remains of it.
+    ///
+    /// # Errors
+    /// From the driver, when the socket cannot be watched.
+    pub fn poll_send(&self, context: &mut Context<'_>, transmits: &mut [Transmit<'_>]) -> Poll<io::Result<usize>> {
+        if transmits.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        current::with(|worker| {
+            let key = self.key(worker);
+            if worker.sources.borrow().get(key).is_some_and(Source::may_write) {
+                if !worker.may_spend(context) {
+                    return Poll::Pending;
+                }
+                let Progress { done, is_full } = self.send_now(transmits);
+                if is_full {
+                    self.note_full(worker, key);
+                } else if self.reports_writable.get() {
+                    self.watch(worker, key, false)?;
+                }
+                if done > 0 {
+                    return Poll::Ready(Ok(done));
+                }
+            }
+            self.watch(worker, key, true)?;
+            if let Some(source) = worker.sources.borrow_mut().get_mut(key) {
+                source.wait_to_write(context);
+            }
+            Poll::Pending
+        })
+    }
+
+    /// Sends from the front of `transmits` what the kernel accepts now; returns how many are done. For datagrams that
+    /// may be lost.
+    pub fn try_send(&self, transmits: &mut [Transmit<'_>]) -> usize {
+        self.send_now(transmits).done
+    }
+
+    fn note_full(&self, worker: &Worker, key: Key) {
+        if let Some(source) = worker.sources.borrow_mut().get_mut(key) {
+            source.write = Readiness::Drained;
+        }
+    }
+
+    fn send_now(&self, transmits: &mut [Transmit<'_>]) -> Progress {
+        let mut done = 0;
+        while let Some(rest) = transmits.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            let joined = self.most_segments.get() > 1;
+            match self.send_messages(transmit::messages(rest, joined)) {
+                Ok(Some(count @ 1..)) => done += transmit::advance(rest, joined, count),
+                Ok(_) => return Progress { done, is_full: true },
+                Err(error) => {
+                    let progress = self.send_refused(rest, joined, &error);
+                    done += progress.done;
+                    if progress.is_full {
+                        return Progress { done, is_full: true };
+                    }
+                }
+            }
+        }
+        Progress { done, is_full: false }
+    }
+
+    /// Deals with the first message, which the kernel refused: if it may have refused to split it, its datagrams are
+    /// sent one by one; otherwise it is lost.
+    fn send_refused(&self, transmits: &mut [Transmit<'_>], joined: bool, error: &io::Error) -> Progress {
+        let Some(first) = transmits.first_mut() else { return Progress { done: 0, is_full: false } };
+        let OutgoingMessage { bytes, segment, .. } = first.first_message(joined);
+        if segment.is_none() || !sys::batch::is_about_segments(error) {
+            self.count_loss(error, segment.map_or(1, |size| bytes.len().div_ceil(usize::from(size))));
+            return Progress { done: transmit::advance(transmits, joined, 1), is_full: false };
+        }
+        let mut apart = [Transmit { contents: bytes, ..*first }];
+        let (mut are_sent, mut is_full, too_large) = (false, false, self.counts.get().too_large);
+        while !apart[0].contents.is_empty() && !is_full {
+            match self.send_messages(transmit::messages(&apart, false)) {
+                Ok(Some(count @ 1..)) => {
+                    are_sent = true;
+                    transmit::advance(&mut apart, false, count);
+                }
+                Ok(_) => is_full = true,
+                Err(error) => {
+                    self.count_loss(&error, 1);
+                    transmit::advance(&mut apart, false, 1);
+                }
+            }
+        }
+        // Datagrams that are too large for the path are refused together as well.
+        if are_sent && self.counts.get().too_large == too_large {
+            self.most_segments.set(1);
+        }
+        first.contents = &first.contents[bytes.len() - apart[0].contents.len()..];
+        Progress { done: usize::from(first.contents.is_empty()), is_full }
+    }
+
+    fn send_messages<'a>(&self, messages: impl Iterator<Item = OutgoingMessage<'a>>) -> io::Result<Option<usize>> {
+        self.count(|counts| counts.send_calls += 1);
+        match &self.socket {
+            Socket::Os(fd) => sys::send_messages::send(fd.as_raw_fd(), self.local.is_ipv6(), messages),
+            Socket::Sim(socket) => socket.send_messages(messages),
+        }
+    }
+
+    fn count_loss(&self, error: &io::Error, datagrams: usize) {
+        self.count(|counts| match error.raw_os_error() {
+            Some(libc::EMSGSIZE) => counts.too_large += datagrams as u64,
+            code => (counts.unsent, counts.last_error) = (counts.unsent + datagrams as u64, code),
+        });
+    }
+
+    fn count(&self, change: impl FnOnce(&mut DatagramCounts)) {
+        let mut counts = self.counts.get();
+        change(&mut counts);
+        self.counts.set(counts);
+    }
+
+    /// Returns the key of its source on a worker.
+    fn key(&self, worker: &Worker) -> Key {
+        match self.watched_by.get() {
+            Some((instance, key)) if instance == worker.remote.instance => key,
+            _ => {
+                let key = worker.sources.borrow_mut().insert(Source::new());
+                self.watched_by.set(Some((worker.remote.instance, key)));
+                self.reports_writable.set(false);
+                key
+            }
+        }
+    }
+
+    /// Makes the driver report when it is readable, and on demand when it is writable. It reports what it is already.
+    fn watch(&self, worker: &Worker, key: Key, writable: bool) -> io::Result<()> {
+        let mut sources = worker.sources.borrow_mut();
+        let Some(source) = sources.get_mut(key) else { return Err(io::ErrorKind::InvalidInput.into()) };
+        let watch = if writable { Watch::Edges } else { Watch::Arrivals };
+        if !source.watched {
+            worker.driver.watch(&self.socket, watch, key)?;
+            source.note_watched(self.socket.number());
+        } else if self.reports_writable.get() != writable {
+            worker.driver.watch_otherwise(&self.socket, watch, key)?;
+        }
+        self.reports_writable.set(writable);
+        Ok(())
+    }
+}
+
+/// Whether an error of receiving is an ICMP message about a datagram that was sent.
+fn is_about_a_datagram(error: &io::Error) -> bool {
+    let codes = [
+        libc::ECONNREFUSED,
+        libc::ECONNRESET,
+        libc::EHOSTUNREACH,
+        libc::EHOSTDOWN,
+        libc::ENETUNREACH,
+        libc::ENETDOWN,
+        libc::EMSGSIZE,
+        libc::EPROTO,
+        libc::ENOPROTOOPT,
+        libc::EOPNOTSUPP,
+        libc::EACCES,
+    ];
+    error.raw_os_error().is_some_and(|code| codes.contains(&code))
+}
+
+impl Drop for DatagramSocket {
+    fn drop(&mut self) {
+        let Some((instance, key)) = self.watched_by.get() else { return };
+        let _source = current::try_with(|worker| {
+            if worker.remote.instance != instance {
+                return None;
+            }
+            let source = worker.sources.borrow_mut().remove(key)?;
+            // Another process may have the same socket, which would then continue to be reported.
+            if source.watched {
+                worker.driver.unwatch(&self.socket);
+            }
+            Some(source)
+        });
+    }
+}
+
+impl fmt::Debug for DatagramSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let descriptor = self.descriptor();
+        f.debug_struct("DatagramSocket").field("local", &self.local).field("descriptor", &descriptor).finish()
+    }
+}

@@ -1,0 +1,96 @@
+//! Sends several messages of a UDP socket with one system call, each with a destination, a source and ECN bits of its
+//! own, and of one or more datagrams.
+//!
+//! Nothing here may decide which datagrams are sent together.
+
+use std::io;
+use std::mem::{self, MaybeUninit};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::RawFd;
+
+use super::address::RawAddress;
+use super::batch::UDP_SEGMENT;
+use super::control_data::ControlData;
+use crate::address::Address;
+
+/// Maximum number of messages of a call.
+pub(crate) const MESSAGES: usize = 32;
+
+/// A message to be sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OutgoingMessage<'a> {
+    pub(crate) destination: SocketAddr,
+    pub(crate) source: Option<IpAddr>,
+    pub(crate) ecn: u8,
+    pub(crate) bytes: &'a [u8],
+    /// Length of each datagram, except of the last one; `None`: the bytes are one datagram.
+    pub(crate) segment: Option<u16>,
+}
+
+/// A message as the kernel reads it.
+struct Part {
+    address: RawAddress,
+    control: ControlData,
+    slice: libc::iovec,
+}
+
+impl Part {
+    fn of(message: &OutgoingMessage<'_>, is_v6: bool) -> io::Result<Part> {
+        let ip = message.destination.ip().to_canonical();
+        // An IPv6 socket has IPv4 peers under mapped addresses.
+        let destination = match (ip, is_v6) {
+            (IpAddr::V4(v4), true) => SocketAddr::new(v4.to_ipv6_mapped().into(), message.destination.port()),
+            (IpAddr::V4(_), false) => SocketAddr::new(ip, message.destination.port()),
+            (IpAddr::V6(_), _) => message.destination,
+        };
+        let mut control = ControlData::new();
+        if let Some(source) = message.source {
+            control.push_source(source);
+        }
+        if message.ecn != 0 {
+            control.push_ecn(message.ecn, ip.is_ipv4());
+        }
+        if let Some(length) = message.segment {
+            control.push(libc::IPPROTO_UDP, UDP_SEGMENT, &length.to_ne_bytes());
+        }
+        let bytes = message.bytes;
+        let slice = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+        Ok(Part { address: RawAddress::encode(&Address::Inet(destination))?, control, slice })
+    }
+}
+
+/// Sends the first of `messages`, up to [`MESSAGES`]; returns how many the kernel accepted, `None` if it is full.
+///
+/// # Errors
+/// From the kernel, about the first message.
+pub(crate) fn send<'a>(
+    fd: RawFd,
+    is_v6: bool,
+    messages: impl Iterator<Item = OutgoingMessage<'a>>,
+) -> io::Result<Option<usize>> {
+    let mut parts = [const { MaybeUninit::<Part>::uninit() }; MESSAGES];
+    let mut heads = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; MESSAGES];
+    let mut count = 0;
+    for ((message, part), head) in messages.zip(&mut parts).zip(&mut heads) {
+        let part = part.write(Part::of(&message, is_v6)?);
+        // SAFETY: all bytes zero is a valid value of this plain structure.
+        let mut entry: libc::mmsghdr = unsafe { mem::zeroed() };
+        entry.msg_hdr.msg_name = part.address.storage_pointer();
+        entry.msg_hdr.msg_namelen = part.address.length;
+        entry.msg_hdr.msg_iov = &raw mut part.slice;
+        entry.msg_hdr.msg_iovlen = 1;
+        let control = part.control.bytes();
+        if !control.is_empty() {
+            entry.msg_hdr.msg_control = control.as_ptr().cast_mut().cast();
+            entry.msg_hdr.msg_controllen = control.len() as _;
+        }
+        head.write(entry);
+        count += 1;
+    }
+    let (first, flags) = (heads.as_mut_ptr(), libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT);
+    // SAFETY: the first `count` heads are written, and each points to a name, a slice and control data that are valid for
+    // the call. The kernel only reads from them, and writes the numbers of bytes sent into the heads.
+    super::attempt(|| unsafe {
+        libc::syscall(libc::SYS_sendmmsg, fd, first, count as libc::c_uint, flags) as libc::ssize_t
+    })
+}
