@@ -18,7 +18,13 @@ pub const TABLE: &[Fetch] = &[
     plain("nbproc", Type::Int, ALL, "Always 1, since there is a single process.", one),
     plain("pid", Type::Int, ALL, "Process ID.", pid),
     plain("proc", Type::Int, ALL, "Always 1, since there is a single process.", one),
-    plain("quic_enabled", Type::Bool, ALL, "Whether QUIC addresses receive datagrams (`tune.quic.listen`).", quic_enabled),
+    plain(
+        "quic_enabled",
+        Type::Bool,
+        ALL,
+        "Whether QUIC addresses receive datagrams (`tune.quic.listen`).",
+        quic_enabled,
+    ),
     Fetch::new("rand", RANGE, Type::Int, ALL, "Random number from 0 up to the range, exclusive.", rand)
         .checked(check_range),
     plain("stopping", Type::Bool, RUNNING, "Whether the process is stopping.", stopping),

@@ -63,9 +63,9 @@ mod pages;
 mod peers;
 mod php_fpm;
 mod pki;
-mod quic_sockets;
 #[path = "../shared/ports.rs"]
 mod ports;
+mod quic_sockets;
 mod reload;
 mod reload_rights;
 mod restart;

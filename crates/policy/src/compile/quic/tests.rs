@@ -68,10 +68,7 @@ fn wrong_quic_lines() {
             "proxy 'f' : MUX protocol 'h2' is not usable for 'bind quic4@:1' at [x:9].",
         ),
         (&["bind :1 proto quic"], "proxy 'f' : MUX protocol 'quic' is not usable for 'bind :1' at [x:9]."),
-        (
-            &["bind quic4@:1 ssl"],
-            "Proxy 'f': no SSL certificate specified for bind 'quic4@:1' at [x:9] (use 'crt').",
-        ),
+        (&["bind quic4@:1 ssl"], "Proxy 'f': no SSL certificate specified for bind 'quic4@:1' at [x:9] (use 'crt')."),
         (
             &["bind quic4@:1 ssl crt rsa.pem ssl-max-ver TLSv1.2"],
             "Proxy 'f': QUIC needs TLSv1.3, which is disabled for bind 'quic4@:1' at [x:9].",
