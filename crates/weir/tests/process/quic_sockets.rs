@@ -56,7 +56,7 @@ fn an_unserved_quic_address_is_refused_with_its_place() {
     let folder = Folder::new();
     let file = configuration(&folder, free_port(), "", &["quic4@127.0.0.1:443"]);
     let found = weir(["-c", "-f", &file]);
-    let refusal = format!("parsing [{file}:11] : 'bind quic4@127.0.0.1:443' : QUIC is not served yet by Weir.");
+    let refusal = format!("parsing [{file}:12] : 'bind quic4@127.0.0.1:443' : QUIC is not served yet by Weir.");
     assert_eq!(found.code(), Some(if config::QUIC_IS_SERVED { 0 } else { 1 }), "{}", found.stderr);
     assert_eq!(found.stderr.contains(&refusal), !config::QUIC_IS_SERVED, "{}", found.stderr);
 }
@@ -97,7 +97,7 @@ fn a_quic_address_that_is_in_use_is_told() {
     let file = configuration(&folder, free_port(), "", &[&format!("quic4@{address}:{port}")]);
     let found = line(&format!("-db -f {file}"));
     let expected = format!(
-        "Binding [{file}:11] for frontend web: protocol quic4: cannot bind socket (Address already in use) for [{address}:{port}]."
+        "Binding [{file}:12] for frontend web: protocol quic4: cannot bind socket (Address already in use) for [{address}:{port}]."
     );
     assert_eq!(found.code(), Some(1));
     assert!(found.stderr.contains(&expected), "{expected}\n{}", found.stderr);
