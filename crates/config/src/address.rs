@@ -31,7 +31,9 @@ pub struct AddressRules {
     pub stream: bool,
     /// Accepts datagram sockets.
     pub datagram: bool,
-    /// Socket type of an address without a `stream+` or `dgram+` prefix.
+    /// Accepts QUIC.
+    pub quic: bool,
+    /// Socket type of an address without a `stream+`, `dgram+` or `quic+` prefix.
     pub kind: SocketKind,
     /// Accepts `rhttp@`.
     pub reverse: bool,
@@ -50,13 +52,14 @@ impl AddressRules {
         descriptor: true,
         stream: true,
         datagram: false,
+        quic: false,
         kind: SocketKind::Stream,
         reverse: false,
         multipath: false,
         carrier: false,
     };
     /// `bind` of a proxy.
-    pub const PROXY_BIND: Self = Self { reverse: true, multipath: true, carrier: true, ..Self::BIND };
+    pub const PROXY_BIND: Self = Self { reverse: true, multipath: true, carrier: true, quic: true, ..Self::BIND };
     /// `server` of a proxy.
     pub const PROXY_SERVER: Self = Self { reverse: true, multipath: true, carrier: true, ..Self::SERVER };
     /// `server` outside of proxies.
@@ -67,6 +70,7 @@ impl AddressRules {
         descriptor: false,
         stream: true,
         datagram: true,
+        quic: false,
         kind: SocketKind::Stream,
         reverse: false,
         multipath: false,
@@ -80,6 +84,7 @@ impl AddressRules {
         descriptor: false,
         stream: true,
         datagram: false,
+        quic: false,
         kind: SocketKind::Stream,
         reverse: false,
         multipath: false,
@@ -97,6 +102,7 @@ impl AddressRules {
         descriptor: true,
         stream: true,
         datagram: true,
+        quic: false,
         kind: SocketKind::Datagram,
         reverse: false,
         multipath: false,
@@ -177,6 +183,11 @@ pub enum AddressError {
         /// Maximum length, in bytes.
         max: usize,
     },
+    /// `quic+` in front of an address that is not one of IP.
+    QuicNeedsIp {
+        /// The address as written.
+        text: String,
+    },
     /// A datagram socket where a stream socket is required, or the reverse.
     KindNotPermitted {
         /// The socket type of the address.
@@ -211,8 +222,13 @@ impl fmt::Display for AddressError {
                 write!(formatter, "a file descriptor is not acceptable here in '{text}'")
             }
             Self::TooLong { text, max } => write!(formatter, "socket path '{text}' too long (max {max})"),
+            Self::QuicNeedsIp { text } => write!(formatter, "QUIC needs an IPv4 or IPv6 address in '{text}'"),
             Self::KindNotPermitted { kind, text } => {
-                let kind = if *kind == SocketKind::Stream { "stream" } else { "dgram" };
+                let kind = match kind {
+                    SocketKind::Stream => "stream",
+                    SocketKind::Datagram => "dgram",
+                    SocketKind::Quic => "quic",
+                };
                 write!(formatter, "{kind}-type address not acceptable in '{text}'")
             }
         }
@@ -226,6 +242,9 @@ impl AddressError {
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::Empty { .. } => "write \"${NAME-default}\", with the quotes, to have a value for a missing variable",
+            Self::NotSupported { prefix, .. } if prefix.starts_with("quic") => {
+                "QUIC is served on the 'bind' lines of proxies only"
+            }
             Self::NotSupported { .. } => {
                 "Weir serves ip, ipv4, ipv6, tcp, udp, unix, abns, abnsz, fd and sockpair so far"
             }
@@ -241,6 +260,7 @@ impl AddressError {
                 "put an IPv6 address into brackets, like [2001:db8::1]:80"
             }
             Self::DescriptorNotPermitted { .. } => "descriptors can only be listened on and logged to",
+            Self::QuicNeedsIp { .. } => "write quic4@<address>:<port>, quic6@<address>:<port> or quic+fd@<n>",
             Self::TooLong { .. } => "the kernel permits short paths only; a relative path may do",
             _ => return None,
         })
@@ -274,6 +294,8 @@ const PREFIXES: &[Prefix] = &[
     ("udp@", Some(SocketKind::Datagram), Scheme::Inet(Family::Unspecified)),
     ("udp4@", Some(SocketKind::Datagram), Scheme::Inet(Family::V4)),
     ("udp6@", Some(SocketKind::Datagram), Scheme::Inet(Family::V6)),
+    ("quic4@", Some(SocketKind::Quic), Scheme::Inet(Family::V4)),
+    ("quic6@", Some(SocketKind::Quic), Scheme::Inet(Family::V6)),
     ("unix@", None, Scheme::Unix),
     ("uxst@", Some(SocketKind::Stream), Scheme::Unix),
     ("uxdg@", Some(SocketKind::Datagram), Scheme::Unix),
@@ -283,8 +305,9 @@ const PREFIXES: &[Prefix] = &[
     ("sockpair@", Some(SocketKind::Stream), Scheme::Carrier),
 ];
 
-/// Prefixes that HAProxy supports and Weir does not support yet; the MPTCP ones where the rules do not permit them.
-const NOT_YET: &[&str] = &["quic+", "quic4@", "quic6@", "mptcp@", "mptcp4@", "mptcp6@", "rhttp@"];
+/// Prefixes that HAProxy supports and Weir does not support yet; those of MPTCP and QUIC where the rules do not permit
+/// them.
+const NOT_YET: &[&str] = &["quic4@", "quic6@", "mptcp@", "mptcp4@", "mptcp6@", "rhttp@"];
 
 /// Splits a comma-separated list of addresses, as in `bind`: returns each with the offset of its first byte.
 pub fn split_list(list: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -312,9 +335,7 @@ pub fn parse(written: &str, rules: &AddressRules, environment: &Environment) -> 
     {
         return Ok(AddressSpec::Reverse { server: server.to_owned() });
     }
-    let is_refused =
-        |prefix: &&&str| address.starts_with(**prefix) && !(rules.multipath && prefix.starts_with("mptcp"));
-    if let Some(&prefix) = NOT_YET.iter().find(is_refused) {
+    if let Some(prefix) = unsupported_prefix(kind, address, rules) {
         return Err(AddressError::NotSupported { prefix, text: text() });
     }
     let (kind, scheme, rest) = match PREFIXES.iter().find_map(|row| address.strip_prefix(row.0).map(|rest| (row, rest)))
@@ -337,8 +358,26 @@ pub fn parse(written: &str, rules: &AddressRules, environment: &Environment) -> 
             AddressSpec::Descriptor { fd: descriptor(rest, rules.carrier, written)?, kind, is_carrier: true }
         }
     };
-    let permitted = if kind == SocketKind::Stream { rules.stream } else { rules.datagram };
+    let permitted = match kind {
+        SocketKind::Stream => rules.stream,
+        SocketKind::Datagram => rules.datagram,
+        SocketKind::Quic if !spec.is_quic() => return Err(AddressError::QuicNeedsIp { text: text() }),
+        SocketKind::Quic => rules.quic,
+    };
     if permitted { Ok(spec) } else { Err(AddressError::KindNotPermitted { kind, text: text() }) }
+}
+
+/// Returns the prefix of an address that the rules do not permit and Weir does not support yet.
+fn unsupported_prefix(kind: SocketKind, address: &str, rules: &AddressRules) -> Option<&'static str> {
+    if kind == SocketKind::Quic && !rules.quic {
+        return Some("quic+");
+    }
+    let is_permitted = |prefix: &str| match prefix {
+        "quic4@" | "quic6@" => rules.quic,
+        "rhttp@" => rules.reverse,
+        _ => rules.multipath,
+    };
+    NOT_YET.iter().copied().find(|prefix| address.starts_with(prefix) && !is_permitted(prefix))
 }
 
 /// Strips the socket type prefixes of section 2.9.2.
@@ -347,6 +386,8 @@ fn strip_kind(address: &str, default: SocketKind) -> (SocketKind, &str) {
         (SocketKind::Stream, rest)
     } else if let Some(rest) = address.strip_prefix("dgram+") {
         (SocketKind::Datagram, rest)
+    } else if let Some(rest) = address.strip_prefix("quic+") {
+        (SocketKind::Quic, rest)
     } else {
         (default, address)
     }

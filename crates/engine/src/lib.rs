@@ -10,6 +10,7 @@ pub mod check;
 mod configuration_swap;
 mod connection_preamble;
 pub mod count_exchange;
+pub mod datagram_sockets;
 pub mod decoding;
 pub mod disk_cache;
 mod end_notice;
@@ -57,6 +58,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
+use datagram_sockets::{DatagramListening, DatagramSockets};
 use frontends::Opening;
 use listener::Listening;
 use policy::program::Program;
@@ -232,10 +234,19 @@ pub fn listen(shared: &Arc<Process>, sockets: Vec<Listening>) {
     }
 }
 
+/// Receives at further QUIC addresses of the newest configuration. Call it once every worker has adopted that.
+pub fn receive(shared: &Arc<Process>, sockets: Vec<DatagramListening>) {
+    shared.service::<DatagramSockets>().add(sockets);
+}
+
 /// Closes addresses, each named by its frontend and its `bind` index. Clients that have connected by then are served.
 pub fn stop_listening(shared: &Arc<Process>, binds: &[(usize, usize)]) {
     if let Some(known) = shared.sockets() {
-        binds.iter().for_each(|(frontend, bind)| known.close(*frontend, *bind));
+        let datagrams = shared.service::<DatagramSockets>();
+        binds.iter().for_each(|(frontend, bind)| {
+            known.close(*frontend, *bind);
+            datagrams.close(*frontend, *bind);
+        });
         wake_watchers(shared);
     }
     if !binds.is_empty() {

@@ -2,7 +2,7 @@
 //! new worker is needed. Must never change anything unless the whole change can be applied.
 
 use crate::arguments::Settings;
-use crate::listeners::{self, AddressName};
+use crate::listeners::{self, AddedSockets, AddressName};
 use crate::load::{self, NotRenewed, Renewed, ServedConfiguration, Start};
 use crate::master::link::FromWorker;
 use crate::material;
@@ -10,9 +10,9 @@ use crate::messages::Messages;
 use crate::reader::Reader;
 use crate::takeover::InheritedSockets;
 use engine::Addresses;
+use engine::datagram_sockets::DatagramSockets;
 use engine::free_slots::Vacancies;
 use engine::generation::Generation;
-use engine::listener::Listening;
 use engine::worker::Process;
 use policy::program::Program;
 use std::io::Write;
@@ -44,7 +44,7 @@ struct ValidatedConfiguration {
     generation: Generation,
     changes: Vec<String>,
     /// Sockets of added addresses.
-    opened: Vec<Listening>,
+    opened: AddedSockets,
     /// Removed addresses.
     went: Vec<(usize, usize)>,
 }
@@ -84,7 +84,8 @@ impl Renewal {
             return FromWorker::Classic(refusal.to_string());
         }
         settled(process).await;
-        engine::listen(process, opened);
+        engine::receive(process, opened.datagrams);
+        engine::listen(process, opened.streams);
         engine::stop_listening(process, &went);
         FromWorker::Adopted(describe_changes(&changes))
     }
@@ -170,14 +171,17 @@ fn moved(
     let came = addresses.came.iter().copied().filter(|place| {
         let wanted = bind(next, *place);
         let before = went.iter().find(|(_, went)| went.is_some() && *went == wanted);
-        let open = before.and_then(|((frontend, bind), _)| Some(process.sockets()?.at(*frontend, *bind)));
-        let Some(open) = open.filter(|open| !open.is_empty()) else { return true };
-        for socket in open {
-            if let Some(copy) = socket.as_descriptor().and_then(|socket| socket.try_clone_to_owned().ok()) {
-                sockets.add(socket.namespace().unwrap_or_default(), copy);
+        let Some(((frontend, bind), went)) = before else { return true };
+        let streams = process.sockets().map(|sockets| sockets.at(*frontend, *bind)).unwrap_or_default();
+        let datagrams = process.service::<DatagramSockets>().at(*frontend, *bind);
+        let namespace = went.as_ref().and_then(|(_, _, namespace)| namespace.as_deref()).unwrap_or_default();
+        let open = streams.iter().map(|socket| socket.as_descriptor());
+        for socket in open.chain(datagrams.iter().map(|socket| socket.as_descriptor())) {
+            if let Some(copy) = socket.and_then(|socket| socket.try_clone_to_owned().ok()) {
+                sockets.add(namespace, copy);
             }
         }
-        false
+        streams.is_empty() && datagrams.is_empty()
     });
     let came = came.collect();
     (sockets, came)

@@ -3,17 +3,20 @@
 
 use crate::files::reason;
 use crate::predecessors::Predecessors;
+use crate::quic_sockets::DatagramGroup;
 use crate::takeover::InheritedSockets;
 use config::document::Sources;
 use config::span::Span;
 use config::spec::{ProxyKind, Spec};
 use control::peers::PeerSocket;
 use control::runtime::Opened;
+use engine::datagram_sockets::DatagramListening;
 use engine::listener::Listening;
 use engine::service::log::{Reception, RelaySocket};
 use policy::program::{Bind, BindAddress, LogForward, Peers, Program, Proxy, Segments, SocketBuffers};
 use rt::net::{Address, BindOptions, Datagram, KeepAlive, ListeningSocket};
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,12 +32,56 @@ const RETRIES: (u32, Duration) = (200, Duration::from_millis(10));
 pub struct Sockets {
     /// Sockets of proxies.
     pub proxies: Vec<Listening>,
+    /// Sockets of the QUIC addresses of proxies.
+    pub datagrams: Vec<DatagramListening>,
     /// Sockets of the runtime API.
     pub runtime: Vec<Opened>,
     /// Sockets of log-forward sections.
     pub relays: Vec<RelaySocket>,
     /// Sockets of peers sections.
     pub peers: Vec<PeerSocket>,
+}
+
+impl Sockets {
+    /// Whether there is no socket for clients, nor one of the runtime API.
+    pub fn is_empty(&self) -> bool {
+        let Self { proxies, datagrams, runtime, relays, peers } = self;
+        proxies.is_empty() && datagrams.is_empty() && runtime.is_empty() && relays.is_empty() && peers.is_empty()
+    }
+}
+
+/// Sockets of addresses of proxies that were added at run time.
+#[derive(Default)]
+pub struct AddedSockets {
+    pub streams: Vec<Listening>,
+    pub datagrams: Vec<DatagramListening>,
+}
+
+/// The sockets of one address.
+pub enum AddressSockets {
+    Streams(Vec<Arc<ListeningSocket>>),
+    Datagrams(DatagramGroup),
+}
+
+impl AddressSockets {
+    /// Opens the sockets of an address of a proxy; those of an older process are used first. `threads` is the number of workers.
+    fn open(bind: &Bind, around: SocketContext, threads: u32, inherited: &mut InheritedSockets) -> io::Result<Self> {
+        match bind.listening.quic {
+            None => sockets(bind, around, inherited).map(Self::Streams),
+            Some(_) => {
+                let options = BindOptions { linger_zero: false, ..options(bind, around.of_quic()) };
+                DatagramGroup::open(bind, &options, threads, inherited).map(Self::Datagrams)
+            }
+        }
+    }
+
+    /// Returns the descriptors.
+    pub fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        match self {
+            Self::Streams(sockets) => sockets.iter().filter_map(|socket| socket.as_descriptor()).collect(),
+            Self::Datagrams(group) => group.descriptors(),
+        }
+    }
 }
 
 /// Resources of older processes.
@@ -108,24 +155,29 @@ pub fn open_more(
     places: &[(usize, usize)],
     reuse_port: bool,
     opened_before: &mut InheritedSockets,
-) -> Result<Vec<Listening>, String> {
-    let mut opened = Vec::new();
+) -> Result<AddedSockets, String> {
+    let mut opened = AddedSockets::default();
+    let threads = program.global.nbthread;
     for one in wanted(program, reuse_port) {
         let Owner::Proxy(proxy) = one.owner else { continue };
         let (frontend, bind) = (proxy.index, one.index);
         if !places.contains(&(frontend, bind)) {
             continue;
         }
-        let bound =
-            sockets(one.bind, one.around, opened_before).map_err(|error| cannot_bind(one.bind, proxy, &error))?;
-        let shares = shares(one.bind, bound.len(), program.global.nbthread);
-        opened.extend(bound.into_iter().zip(shares).map(|(socket, workers)| Listening {
-            frontend,
-            bind,
-            socket,
-            workers,
-            closed: Arc::default(),
-        }));
+        let bound = AddressSockets::open(one.bind, one.around, threads, opened_before);
+        match bound.map_err(|error| cannot_bind(one.bind, proxy, &error))? {
+            AddressSockets::Datagrams(group) => opened.datagrams.extend(group.listen(frontend, bind)),
+            AddressSockets::Streams(bound) => {
+                let shares = shares(one.bind, bound.len(), threads);
+                opened.streams.extend(bound.into_iter().zip(shares).map(|(socket, workers)| Listening {
+                    frontend,
+                    bind,
+                    socket,
+                    workers,
+                    closed: Arc::default(),
+                }));
+            }
+        }
     }
     Ok(opened)
 }
@@ -184,11 +236,7 @@ impl AddressName {
 ///
 /// # Errors
 /// Names the address that cannot be bound or is unknown, and the reason; sockets opened so far are closed.
-pub fn open_named(
-    program: &Program,
-    names: &[AddressName],
-    reuse_port: bool,
-) -> Result<Vec<Vec<Arc<ListeningSocket>>>, String> {
+pub fn open_named(program: &Program, names: &[AddressName], reuse_port: bool) -> Result<Vec<AddressSockets>, String> {
     let mut left = wanted(program, reuse_port);
     let mut open = |name: &AddressName| {
         let is_meant = |one: &ConfiguredAddress<'_>| match one.owner {
@@ -199,7 +247,8 @@ pub fn open_named(
         let Some(ConfiguredAddress { bind, around, owner: Owner::Proxy(proxy), .. }) = one else {
             return Err(format!("address {} of proxy {} is not in the files any more", name.text, name.proxy));
         };
-        sockets(bind, around, &mut InheritedSockets::default()).map_err(|error| cannot_bind(bind, proxy, &error))
+        let opened = AddressSockets::open(bind, around, program.global.nbthread, &mut InheritedSockets::default());
+        opened.map_err(|error| cannot_bind(bind, proxy, &error))
     };
     names.iter().map(&mut open).collect()
 }
@@ -259,6 +308,15 @@ fn attempt(
                 opened.relays.push(RelaySocket { relay: relay.index, kind });
                 Vec::new()
             }),
+            Owner::Proxy(proxy) => {
+                AddressSockets::open(one.bind, one.around, threads, inherited).map(|found| match found {
+                    AddressSockets::Streams(sockets) => sockets,
+                    AddressSockets::Datagrams(group) => {
+                        opened.datagrams.extend(group.listen(proxy.index, one.index));
+                        Vec::new()
+                    }
+                })
+            }
             _ => sockets(one.bind, one.around, inherited),
         };
         match opened_here {
@@ -303,6 +361,8 @@ struct SocketContext {
     /// `option nolinger` of a frontend: closing the connection sends a reset to the client.
     linger_zero: bool,
     buffers: SocketBuffers,
+    /// Buffers of a socket that all connections of a QUIC address share.
+    quic_buffers: SocketBuffers,
 }
 
 impl SocketContext {
@@ -318,7 +378,17 @@ impl SocketContext {
             }),
             linger_zero: proxy.options.nolinger,
             buffers: program.global.client_buffers,
+            quic_buffers: SocketBuffers {
+                receive: program.global.datagram_receive_buffer,
+                send: program.global.quic_send_buffer,
+                unsent: None,
+            },
         }
+    }
+
+    /// Returns the options of a QUIC address.
+    fn of_quic(self) -> Self {
+        Self { buffers: self.quic_buffers, ..self }
     }
 }
 
@@ -375,7 +445,7 @@ fn sockets(
             };
             return Ok(vec![Arc::new(socket?)]);
         }
-        BindAddress::Reverse { .. } => return Ok(Vec::new()),
+        BindAddress::Quic(_) | BindAddress::Reverse { .. } => return Ok(Vec::new()),
     };
     let options = options(bind, around);
     // Several sockets on one address need SO_REUSEPORT; without it there is only one.
@@ -395,7 +465,7 @@ fn datagrams(bind: &Bind, around: SocketContext) -> io::Result<Datagram> {
         BindAddress::Unix(path) => Datagram::bind_with(&Address::Unix(path.clone()), &options),
         BindAddress::Abstract(name) => Datagram::bind_with(&Address::Abstract(name.clone()), &options),
         BindAddress::Descriptor { fd, .. } => Datagram::inherit(*fd),
-        BindAddress::Reverse { .. } => Err(io::ErrorKind::InvalidInput.into()),
+        BindAddress::Quic(_) | BindAddress::Reverse { .. } => Err(io::ErrorKind::InvalidInput.into()),
     }
 }
 
@@ -454,6 +524,10 @@ fn sentence(wanted: &ConfiguredAddress<'_>, place: Span, sources: &Sources, erro
                 (true, true) => "udpv4",
                 (true, false) => "udpv6",
             };
+            format!("protocol {family}: cannot bind socket ({reason}) for [{}]", plain(address))
+        }
+        BindAddress::Quic(address) => {
+            let family = if address.is_ipv4() { "quic4" } else { "quic6" };
             format!("protocol {family}: cannot bind socket ({reason}) for [{}]", plain(address))
         }
         BindAddress::Unix(path) => {

@@ -98,7 +98,7 @@ fn launch(
     limit_memory(settings.memory, &prepared.program.global, messages)?;
     let (succeeds, predecessors) = predecessors(settings);
     let (opened, predecessors) = open(settings, &prepared, predecessors, messages)?;
-    let listeners::Sockets { proxies: sockets, runtime, relays, peers } = opened;
+    let listeners::Sockets { proxies: sockets, datagrams, runtime, relays, peers } = opened;
     let PreparedConfiguration {
         mut program,
         spec,
@@ -146,6 +146,7 @@ fn launch(
         written: spec,
         sources,
         sockets,
+        datagrams,
         runtime,
         relays,
         peers,
@@ -208,9 +209,8 @@ fn open(
         messages.alert("Some protocols failed to start their listeners! Exiting.");
         ReportedError
     })?;
-    let listeners::Sockets { proxies, runtime, relays, peers } = &sockets;
     // A socket of the runtime API alone is sufficient.
-    if proxies.is_empty() && runtime.is_empty() && relays.is_empty() && peers.is_empty() {
+    if sockets.is_empty() {
         messages.alert("No enabled listener found (check for 'bind' directives) ! Exiting.");
         return Err(ReportedError);
     }

@@ -56,7 +56,7 @@ fn serve(settings: &Settings, mut stream: UnixStream) -> io::Result<()> {
         Err(why) => return encoding::send(&mut stream, b'N', why.as_bytes()),
     };
     for sockets in opened {
-        let descriptors: Vec<_> = sockets.iter().filter_map(|socket| socket.as_descriptor()).collect();
+        let descriptors = sockets.descriptors();
         encoding::send(&mut stream, b'S', descriptors.len().to_string().as_bytes())?;
         descriptors.iter().try_for_each(|fd| send_descriptors(&stream, b"s", &[*fd]).map(drop))?;
     }

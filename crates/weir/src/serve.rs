@@ -12,6 +12,7 @@ use control::peers::{PeerSocket, worker_of};
 use control::runtime::Opened;
 use control::saved_state::SavedServer;
 use engine::count_exchange;
+use engine::datagram_sockets::{DatagramListening, DatagramSockets};
 use engine::generation::Generation;
 use engine::host::Host;
 use engine::listener::Listening;
@@ -61,6 +62,8 @@ pub struct Service {
     pub sources: Sources,
     /// The sockets of proxies.
     pub sockets: Vec<Listening>,
+    /// The sockets of the QUIC addresses of proxies.
+    pub datagrams: Vec<DatagramListening>,
     /// The sockets of the runtime API.
     pub runtime: Vec<Opened>,
     /// The sockets of log-forward sections.
@@ -122,6 +125,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Repo
     go_on(&mut shared, service.counts, service.kept);
     let shared = Arc::new(shared);
     know_sockets(&shared, &sockets, &runtime, &peers);
+    shared.service::<DatagramSockets>().add(service.datagrams);
     let scripts = initialize(service.scripts, &shared, messages)?;
     if service.succeeds {
         shared.service::<Exchange>().expect_predecessor();

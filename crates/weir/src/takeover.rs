@@ -4,10 +4,14 @@
 //!
 //! The messages are HAProxy's, so that either program can replace the other; docs/process-management.md describes them.
 
-use rt::net::{Address, BindOptions, ForeignListener, ListeningSocket, MOST_DESCRIPTORS, receive_descriptors};
+use rt::net::{
+    Address, BindOptions, DatagramSocket, ForeignDatagrams, ForeignListener, ListeningSocket, MOST_DESCRIPTORS,
+    receive_descriptors,
+};
 use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
@@ -48,6 +52,8 @@ impl fmt::Display for Refusal {
 #[derive(Debug, Default)]
 pub struct InheritedSockets {
     items: Vec<Item>,
+    /// UDP sockets of QUIC addresses, in the order of their groups.
+    datagrams: Vec<DatagramItem>,
     /// Copies of inherited descriptors that an address has used, by number: another line may listen on the same socket.
     given: Vec<(RawFd, OwnedFd)>,
 }
@@ -56,6 +62,12 @@ pub struct InheritedSockets {
 struct Item {
     namespace: String,
     listener: ForeignListener,
+}
+
+#[derive(Debug)]
+struct DatagramItem {
+    namespace: String,
+    socket: ForeignDatagrams,
 }
 
 impl InheritedSockets {
@@ -96,6 +108,29 @@ impl InheritedSockets {
         Some(self.items.swap_remove(at).listener)
     }
 
+    /// Returns the UDP sockets that are bound to an address, in the order of their group, `most` at most.
+    ///
+    /// # Errors
+    /// From the sockets.
+    pub fn datagrams(
+        &mut self,
+        address: SocketAddr,
+        options: &BindOptions,
+        most: usize,
+    ) -> io::Result<Vec<DatagramSocket>> {
+        let fits = |item: &DatagramItem| {
+            item.socket.address == address
+                && item.socket.interface == options.interface
+                && item.namespace == options.namespace.as_deref().unwrap_or_default()
+        };
+        let mut taken = Vec::new();
+        while taken.len() < most {
+            let Some(at) = self.datagrams.iter().position(fits) else { break };
+            taken.push(self.datagrams.remove(at).socket.adopt()?);
+        }
+        Ok(taken)
+    }
+
     /// Returns such a socket ready to accept connections.
     pub fn listen(&mut self, address: &Address, options: &BindOptions) -> Option<io::Result<ListeningSocket>> {
         let found =
@@ -121,22 +156,27 @@ impl InheritedSockets {
         Ok(socket)
     }
 
-    /// Adds a socket, if it is listening.
+    /// Adds a socket, if it listens for connections or receives datagrams.
     pub fn add(&mut self, namespace: &str, fd: OwnedFd) {
-        self.items.extend(ForeignListener::new(fd).map(|listener| Item { namespace: namespace.to_owned(), listener }));
+        let namespace = namespace.to_owned();
+        match ForeignDatagrams::new(fd) {
+            Ok(socket) => self.datagrams.push(DatagramItem { namespace, socket }),
+            Err(fd) => self.items.extend(ForeignListener::new(fd).map(|listener| Item { namespace, listener })),
+        }
     }
 
     /// Merges the sockets of another one.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.items.extend(other.items);
+        self.datagrams.extend(other.datagrams);
         self.given.extend(other.given);
         self
     }
 
     /// Returns the number of unused sockets.
     pub fn len(&self) -> usize {
-        self.items.len()
+        self.items.len() + self.datagrams.len()
     }
 }
 
@@ -201,9 +241,7 @@ impl Reader {
             for _ in 0..group {
                 let namespace = self.record()?;
                 let fd = self.descriptors.remove(0);
-                if let Some(listener) = ForeignListener::new(fd) {
-                    found.items.push(Item { namespace, listener });
-                }
+                found.add(&namespace, fd);
             }
             let acknowledgement = i32::try_from(done).unwrap_or(i32::MAX);
             self.stream.write_all(&acknowledgement.to_ne_bytes())?;

@@ -1,7 +1,7 @@
 //! Table of addresses. Every row with an error contains the sentence that HAProxy 3.5 prints for it.
 
 use super::*;
-use SocketKind::{Datagram, Stream};
+use SocketKind::{Datagram, Quic, Stream};
 
 fn environment() -> Environment {
     let mut environment = Environment::new();
@@ -46,6 +46,7 @@ fn shown(kind: SocketKind) -> &'static str {
     match kind {
         Stream => "",
         Datagram => " datagram",
+        Quic => " quic",
     }
 }
 
@@ -197,6 +198,35 @@ fn prefixes_that_are_not_served_yet() {
     {
         let shown = show(text, &AddressRules::BIND);
         assert!(shown.contains("not supported yet") && shown.contains(text), "{shown}");
+    }
+}
+
+#[test]
+fn quic_addresses_are_for_the_bind_lines_of_proxies() {
+    check(
+        &AddressRules::PROXY_BIND,
+        &[
+            ("quic4@:443", "* v4 port 443 quic"),
+            ("quic4@0.0.0.0:443", "* v4 port 443 quic"),
+            ("quic6@:443", "* v6 port 443 quic"),
+            ("quic6@[::1]:443-444", "::1 v6 ports 443 to 444 quic"),
+            ("quic+ipv4@localhost:443", "name localhost v4 port 443 quic"),
+            ("quic+ip@::1:443", "::1 port 443 quic"),
+            ("quic+:443", "* port 443 quic"),
+            ("quic+fd@3", "descriptor 3 quic"),
+            ("quic+tcp4@:443", "* v4 port 443"),
+            ("quic4@", "missing port specification in 'quic4@'"),
+            ("quic4@:0", "invalid port '0'"),
+            ("quic4@[::1]:443", "invalid address: '[::1]' in 'quic4@[::1]:443'"),
+            ("quic6@192.0.2.1:443", "invalid address: '192.0.2.1' in 'quic6@192.0.2.1:443'"),
+            ("quic+unix@/run/x", "QUIC needs an IPv4 or IPv6 address in 'quic+unix@/run/x'"),
+            ("quic+/run/x", "QUIC needs an IPv4 or IPv6 address in 'quic+/run/x'"),
+            ("quic+abns@x", "QUIC needs an IPv4 or IPv6 address in 'quic+abns@x'"),
+            ("quic+fd@x", "file descriptor 'x' is not a valid integer in 'quic+fd@x'"),
+        ],
+    );
+    for rules in [AddressRules::PROXY_SERVER, AddressRules::LOG, AddressRules::SOURCE, AddressRules::DGRAM_BIND] {
+        assert!(show("quic4@192.0.2.1:443", &rules).contains("not supported yet"));
     }
 }
 

@@ -38,7 +38,7 @@ pub enum PortSpec {
     Offset(i32),
 }
 
-/// Stream or datagram, from `stream+`, `dgram+`, `udp@`, `tcp@` and the like.
+/// Stream, datagram or QUIC, from `stream+`, `dgram+`, `quic+`, `udp@`, `tcp@`, `quic4@` and the like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SocketKind {
     /// A byte stream: TCP or a UNIX stream socket.
@@ -46,6 +46,8 @@ pub enum SocketKind {
     Stream,
     /// Datagrams: UDP or a UNIX datagram socket.
     Datagram,
+    /// QUIC: connections with streams over UDP.
+    Quic,
 }
 
 /// One address as written.
@@ -56,7 +58,7 @@ pub enum AddressSpec {
         host: HostSpec,
         family: Family,
         port: PortSpec,
-        /// Stream or datagram.
+        /// Stream, datagram or QUIC.
         kind: SocketKind,
         /// `mptcp@`: use MPTCP if the kernel supports it.
         multipath: bool,
@@ -80,7 +82,7 @@ pub enum AddressSpec {
     /// `fd@n`, `sockpair@n`: an inherited descriptor.
     Descriptor {
         fd: i32,
-        /// Stream or datagram.
+        /// Stream, datagram or QUIC.
         kind: SocketKind,
         /// `sockpair@`: connections are passed over it.
         is_carrier: bool,
@@ -91,4 +93,12 @@ pub enum AddressSpec {
         /// `<backend>/<server>`, as written.
         server: String,
     },
+}
+
+impl AddressSpec {
+    /// Whether connections at the address are those of QUIC.
+    pub fn is_quic(&self) -> bool {
+        let (Self::Inet { kind, .. } | Self::Descriptor { kind, .. }) = self else { return false };
+        *kind == SocketKind::Quic
+    }
 }

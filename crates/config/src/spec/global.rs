@@ -5,7 +5,7 @@ use crate::document::Word;
 use super::{
     DnsFamilies, GlobalChecksSpec, GlobalCompressionSpec, GlobalHttpSpec, GlobalTlsSpec, HttpClientSpec, KeptSpec,
     LifetimeSpec, ListenerTuneSpec, LogSpec, LuaSpec, MachineSpec, OtelExporterSpec, OtelMetricsSpec, ProcessorsSpec,
-    RatesSpec, RightsSpec, RuntimeSpec, TokensSpec, UnixBindSpec,
+    QuicTuneSpec, RatesSpec, RightsSpec, RuntimeSpec, TokensSpec, UnixBindSpec,
 };
 
 /// Settings of the `global` sections. `None` always means "not written".
@@ -66,6 +66,8 @@ pub struct GlobalSpec {
     pub description: Option<String>,
     /// `node`.
     pub node: Option<String>,
+    /// `cluster-secret`.
+    pub cluster_secret: Option<String>,
     /// `anonkey`; 0: no key.
     pub anonymous_key: Option<u32>,
     /// `nosplice`.
@@ -218,6 +220,8 @@ pub struct TuneSpec {
     pub http_maxhdr: Option<u32>,
     /// `tune.h2.*`.
     pub http2: Http2TuneSpec,
+    /// `tune.quic.*`.
+    pub quic: QuicTuneSpec,
     /// `tune.*.glitches-threshold`, `tune.glitches.kill.cpu-usage`.
     pub glitches: GlitchTuneSpec,
     /// `tune.streams-elasticity`, percent; 0: the number of streams does not depend on the number of connections.
@@ -250,6 +254,8 @@ pub struct TuneSpec {
     pub sndbuf_client: Option<u32>,
     /// `tune.sndbuf.server`, bytes.
     pub sndbuf_server: Option<u32>,
+    /// `tune.sndbuf.frontend`, bytes.
+    pub sndbuf_frontend: Option<u32>,
     /// `tune.sndbuf.backend`, bytes.
     pub sndbuf_backend: Option<u32>,
     /// `tune.pipesize`, bytes.

@@ -1,7 +1,7 @@
 //! Settings of a listening socket besides its address: socket options, owner, expected headers (configuration manual,
 //! section 5.1).
 
-use super::{AccountSpec, ThreadsSpec};
+use super::{AccountSpec, QuicBindSpec, ThreadsSpec};
 use crate::span::Spanned;
 
 /// Protocol of a listening address's clients, or of a server (`proto`).
@@ -13,6 +13,8 @@ pub enum MuxProtocol {
     Http1,
     /// `h2`.
     Http2,
+    /// `quic`: HTTP/3 over QUIC.
+    Quic,
     /// `fcgi`: servers only.
     Fcgi,
     /// `spop`: servers only.
@@ -26,6 +28,7 @@ impl MuxProtocol {
             Self::None => "none",
             Self::Http1 => "h1",
             Self::Http2 => "h2",
+            Self::Quic => "quic",
             Self::Fcgi => "fcgi",
             Self::Spop => "spop",
         }
@@ -73,6 +76,8 @@ pub struct ListeningSpec {
     pub idle_ping: Option<u64>,
     /// `nbconn`: number of connections of a reverse HTTP listener.
     pub connections: Option<u32>,
+    /// `quic-*`.
+    pub quic: QuicBindSpec,
 }
 
 /// `unix-bind` (section 3.1): defaults of all UNIX listening sockets.

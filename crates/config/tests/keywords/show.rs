@@ -9,10 +9,10 @@ use weir_config::spec::{
     GlobalCompressionSpec, GlobalHttpSpec, GlobalSpec, HashSpec, HealthcheckSpec, HostSpec, Http2TuneSpec,
     HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec, ListeningSpec, LogForwardSpec, LogLinesSpec, LogSpec,
     MailersSpec, OptionsSpec, PeerSpec, PeerTableSpec, PeersSpec, PersistenceSpec, PortSpec, ProxyHeaderSpec,
-    ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec, RingServerSpec, RingSpec, RuleLineSpec, RulesSpec,
-    RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec, ServerCheckSpec, ServerLogSpec, ServerSpec,
-    SetVariableSpec, SocketKind, Spec, StateFileSpec, StatsPageSpec, TableSpec, TimeoutsSpec, TraceLineSpec, TuneSpec,
-    UnixBindSpec, UserlistSpec,
+    ProxyLimitsSpec, ProxySpec, QuicBindSpec, QuicTuneSpec, RatesSpec, ReceptionSpec, RingServerSpec, RingSpec,
+    RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec, ServerCheckSpec,
+    ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec, StateFileSpec, StatsPageSpec, TableSpec,
+    TimeoutsSpec, TraceLineSpec, TuneSpec, UnixBindSpec, UserlistSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -191,7 +191,7 @@ fn global(global: &GlobalSpec, out: &mut String) {
     let default = GlobalSpec::default();
     changed!(out, global, default, GlobalSpec {
         maxconn, nbthread, daemon, pidfile, kept, quiet, zero_warning, ulimit_n, fd_hard_limit, strict_limits,
-        hard_stop_after, grace, lifetime, log_tag, log_send_hostname, localpeer, description, node, anonymous_key, nosplice, expose_deprecated,
+        hard_stop_after, grace, lifetime, log_tag, log_send_hostname, localpeer, description, node, cluster_secret, anonymous_key, nosplice, expose_deprecated,
         expose_experimental, http_client, otel_exporter, otel_metrics, lua, maxpipes, processors, rights, machine, tokens, checks, dns_families,
     } but { logs, http, tune, rates, runtime, unix_bind, variables, tls, compression });
     changed!(out, &global.compression, default.compression, GlobalCompressionSpec {
@@ -214,9 +214,13 @@ fn global(global: &GlobalSpec, out: &mut String) {
     } but { case_adjust_file });
     changed!(out, &global.tune, default.tune, TuneSpec {
         bufsize, large_bufsize, maxrewrite, http_maxhdr, http_logurilen, http_cookielen, maxaccept, idle_pool_shared, pool_low_fd_ratio,
-        pool_high_fd_ratio, rcvbuf_client, rcvbuf_server, rcvbuf_frontend, sndbuf_client, sndbuf_server, sndbuf_backend, pipesize, maxpollevents, peers_max_updates, max_rules_at_once, evaluation_time, variables,
+        pool_high_fd_ratio, rcvbuf_client, rcvbuf_server, rcvbuf_frontend, sndbuf_client, sndbuf_server, sndbuf_frontend, sndbuf_backend, pipesize, maxpollevents, peers_max_updates, max_rules_at_once, evaluation_time, variables,
         stick_counters, purge, glitches, streams_elasticity,
-    } but { listener, http2 });
+    } but { listener, http2, quic });
+    changed!(out, &global.tune.quic, default.tune.quic, QuicTuneSpec {
+        listen, transmit_memory, reject_privileged_ports, idle_timeout, max_window, glitches, retry_threshold, streams,
+        total_streams, receive_buffer, data_ratio, segmentation,
+    } but {});
     changed!(out, &global.tune.http2, default.tune.http2, Http2TuneSpec {
         window, client_window, server_window, client_buffers, server_buffers, streams, client_streams, server_streams,
         total_streams, conceals_websockets, table_size, streams_load, least_streams, logged_errors,
@@ -463,7 +467,9 @@ fn bind(bind: &BindSpec, out: &mut String) {
     changed!(out, &bind.listening, default.listening, ListeningSpec {
         protocol, accept_proxy, netscaler_cip, interface, namespace, transparent, fast_open, mss, user_timeout, md5_password,
         save_syn, congestion_control, threads, label, guid_prefix, idle_ping, connections,
-    } but { user, group });
+    } but { user, group, quic });
+    changed!(out, &bind.listening.quic, default.listening.quic, QuicBindSpec { congestion, max_window } but { force_retry });
+    field(out, "force_retry", &bind.listening.quic.force_retry.is_some(), &false);
     owner(&bind.listening.user, &bind.listening.group, out);
     tls::bind(&bind.tls.as_deref().cloned().unwrap_or_default(), out);
     out.push('\n');
@@ -546,7 +552,11 @@ fn check(check: &CheckSpec, out: &mut String) {
 }
 
 fn address(address: &AddressSpec) -> String {
-    let kind_of = |kind: &SocketKind| if *kind == SocketKind::Stream { "" } else { "dgram " };
+    let kind_of = |kind: &SocketKind| match kind {
+        SocketKind::Stream => "",
+        SocketKind::Datagram => "dgram ",
+        SocketKind::Quic => "quic ",
+    };
     match address {
         AddressSpec::Inet { host, family, port, kind, multipath } => {
             let multipath = if *multipath { " mptcp" } else { "" };

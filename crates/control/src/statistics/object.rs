@@ -467,7 +467,7 @@ impl<'a> Object<'a> {
         use policy::program::BindAddress;
         match self.kind {
             Kind::Listener(bind) => Value::Text(match &bind.address {
-                BindAddress::Inet(address) => address.to_string(),
+                BindAddress::Inet(address) | BindAddress::Quic(address) => address.to_string(),
                 BindAddress::Unix(_) | BindAddress::Abstract(_) => "unix".to_owned(),
                 BindAddress::Descriptor { .. } | BindAddress::Reverse { .. } => bind.text.to_string(),
             }),
@@ -488,6 +488,7 @@ impl<'a> Object<'a> {
     }
 
     pub(crate) fn protocol(&self) -> Value {
+        use config::spec::SocketKind;
         use policy::program::BindAddress;
         match self.kind {
             Kind::Listener(bind) => Value::text(match &bind.address {
@@ -496,7 +497,9 @@ impl<'a> Object<'a> {
                     ["tcpv4", "tcpv6", "mptcpv4", "mptcpv6"][place]
                 }
                 BindAddress::Descriptor { is_carrier: true, .. } => "sockpair",
+                BindAddress::Descriptor { kind: SocketKind::Quic, .. } => "quic4",
                 BindAddress::Descriptor { .. } => "tcpv4",
+                BindAddress::Quic(address) => ["quic4", "quic6"][usize::from(address.is_ipv6())],
                 BindAddress::Unix(_) => "unix_stream",
                 BindAddress::Abstract(_) => "abns_stream",
                 BindAddress::Reverse { .. } => "rev",

@@ -178,7 +178,9 @@ fn invocation(worker: &Worker, proxy: &Proxy, server: &Server, external: &Extern
 fn listener(proxy: &Proxy) -> (Option<String>, Option<String>) {
     let binds = proxy.frontend.iter().flat_map(|frontend| &frontend.binds).filter(|bind| !bind.is_removed);
     let mut places = binds.filter_map(|bind| match &bind.address {
-        BindAddress::Inet(address) => Some((address.ip().to_string(), Some(address.port().to_string()))),
+        BindAddress::Inet(address) | BindAddress::Quic(address) => {
+            Some((address.ip().to_string(), Some(address.port().to_string())))
+        }
         BindAddress::Unix(path) => Some((path.display().to_string(), None)),
         _ => None,
     });

@@ -173,7 +173,7 @@ impl Probes for FixedProbes {
     }
 
     fn process(&self) -> ProcessFacts<'_> {
-        ProcessFacts { pid: 42, thread: 3, stopping: false, uptime: 7, hostname: "lb1" }
+        ProcessFacts { pid: 42, thread: 3, stopping: false, uptime: 7, hostname: "lb1", quic: true }
     }
 
     fn environment(&self, name: &[u8]) -> Option<&[u8]> {

@@ -18,7 +18,13 @@ pub const TABLE: &[Fetch] = &[
     plain("nbproc", Type::Int, ALL, "Always 1, since there is a single process.", one),
     plain("pid", Type::Int, ALL, "Process ID.", pid),
     plain("proc", Type::Int, ALL, "Always 1, since there is a single process.", one),
-    plain("quic_enabled", Type::Bool, ALL, "Whether QUIC listeners are enabled; always false.", quic_enabled),
+    plain(
+        "quic_enabled",
+        Type::Bool,
+        ALL,
+        "Whether QUIC addresses receive datagrams (`tune.quic.listen`).",
+        quic_enabled,
+    ),
     Fetch::new("rand", RANGE, Type::Int, ALL, "Random number from 0 up to the range, exclusive.", rand)
         .checked(check_range),
     plain("stopping", Type::Bool, RUNNING, "Whether the process is stopping.", stopping),
@@ -83,8 +89,8 @@ fn pid<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
     Some(Value::Int(context.probes.process().pid.into()))
 }
 
-fn quic_enabled<'a>(_: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
-    Some(Value::Bool(false))
+fn quic_enabled<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
+    Some(Value::Bool(context.probes.process().quic))
 }
 
 fn check_range(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> {
@@ -175,7 +181,7 @@ mod tests {
                 ("tgroup", "0"),
                 ("stopping", "0"),
                 ("uptime", "7"),
-                ("quic_enabled", "0"),
+                ("quic_enabled", "1"),
             ],
         );
     }

@@ -156,6 +156,8 @@ pub struct ProcessFacts<'a> {
     pub uptime: u64,
     /// The host's name.
     pub hostname: &'a str,
+    /// QUIC addresses receive datagrams (`tune.quic.listen`).
+    pub quic: bool,
 }
 
 /// The state of a client's connection.

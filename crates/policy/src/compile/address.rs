@@ -2,7 +2,7 @@
 
 use super::Compiler;
 use crate::program::{BindAddress, LogAddress, SYSLOG, ServerAddress, ServerPort};
-use config::spec::{AddressSpec, Family, HostSpec, InitialAddress, PortSpec};
+use config::spec::{AddressSpec, Family, HostSpec, InitialAddress, PortSpec, SocketKind};
 use config::text;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -86,7 +86,8 @@ impl Compiler<'_> {
     pub(super) fn bind_address<'a>(&mut self, written: &'a AddressSpec) -> Result<BindAddress, &'a str> {
         Ok(match written {
             AddressSpec::Inet { host, family, port, .. } => {
-                BindAddress::Inet(SocketAddr::new(self.host(host, *family)?, exact(*port).unwrap_or(0)))
+                let address = SocketAddr::new(self.host(host, *family)?, exact(*port).unwrap_or(0));
+                if written.is_quic() { BindAddress::Quic(address) } else { BindAddress::Inet(address) }
             }
             AddressSpec::Unix { path, .. } => BindAddress::Unix(text::to_os_string(path).into()),
             AddressSpec::Abstract { name, unpadded, .. } => BindAddress::Abstract(abstract_name(name, *unpadded)),
@@ -169,15 +170,20 @@ fn abstract_name(name: &str, unpadded: bool) -> Vec<u8> {
 /// Formats an address as in the configuration, for messages about lines whose words are not available.
 pub(super) fn written(address: &AddressSpec) -> String {
     match address {
-        AddressSpec::Inet { host, port, .. } => {
+        AddressSpec::Inet { host, port, kind, family, .. } => {
+            let prefix = match (kind, family) {
+                (SocketKind::Quic, Family::V6) => "quic6@",
+                (SocketKind::Quic, _) => "quic4@",
+                _ => "",
+            };
             let host = match host {
                 HostSpec::Any => "*".to_owned(),
                 HostSpec::Ip(ip) => ip.to_string(),
                 HostSpec::Name(name) => name.clone(),
             };
             match port {
-                PortSpec::Exact(port) => format!("{host}:{port}"),
-                PortSpec::Range(first, last) => format!("{host}:{first}-{last}"),
+                PortSpec::Exact(port) => format!("{prefix}{host}:{port}"),
+                PortSpec::Range(first, last) => format!("{prefix}{host}:{first}-{last}"),
                 PortSpec::Offset(offset) => format!("{host}:{offset:+}"),
                 PortSpec::None => host,
             }
@@ -185,6 +191,7 @@ pub(super) fn written(address: &AddressSpec) -> String {
         AddressSpec::Unix { path, .. } => path.clone(),
         AddressSpec::Abstract { name, .. } => format!("abns@{name}"),
         AddressSpec::Descriptor { fd, is_carrier: true, .. } => format!("sockpair@{fd}"),
+        AddressSpec::Descriptor { fd, kind: SocketKind::Quic, .. } => format!("quic+fd@{fd}"),
         AddressSpec::Descriptor { fd, .. } => format!("fd@{fd}"),
         AddressSpec::Reverse { server } => format!("rhttp@{server}"),
     }

@@ -3,7 +3,9 @@
 use super::listening::{ListenerOwner, reception, shards, with_unix_defaults};
 use super::{Compiler, address};
 use crate::processors::group_sizes;
-use crate::program::{Bind, BindAddress, Frontend, FrontendLimits, Global, LogForward, Runtime, RuntimeSocket};
+use crate::program::{
+    Bind, BindAddress, Frontend, FrontendLimits, Global, LogForward, Runtime, RuntimeSocket, TlsTraffic,
+};
 use crate::rule::{Switch, Target};
 use config::diagnostic::{Diagnostic, Form, Severity};
 use config::span::Span;
@@ -231,7 +233,11 @@ impl Compiler<'_> {
             if !matches!(bind.address, AddressSpec::Inet { .. }) {
                 continue;
             }
-            let address = address::written(&bind.address);
+            let address = match bind.address.is_quic() {
+                // A QUIC address that two lines name is an error.
+                true => continue,
+                false => address::written(&bind.address),
+            };
             let Some(other) = first.get(&address).copied() else {
                 first.insert(address, bind.span);
                 continue;
@@ -251,7 +257,7 @@ impl Compiler<'_> {
             spec.sections.peers.iter().filter(|section| !section.disabled).filter_map(|peers| peers.bind.as_ref());
         let runtime = spec.global.runtime.sockets.iter().map(|bind| ("stats socket", true, bind));
         let binds = of_proxies.chain(relays().flat_map(|relay| &relay.binds)).chain(of_peers);
-        let binds = binds.map(|bind| ("bind", true, bind));
+        let binds = binds.map(|bind| ("bind", !bind.address.is_quic(), bind));
         let datagrams = relays().flat_map(|relay| &relay.datagrams).map(|bind| ("bind", false, bind));
         let all = runtime.chain(binds).chain(datagrams);
         let all = all.map(|(keyword, listens, bind)| (keyword, listens, &bind.address, bind.span));
@@ -275,11 +281,18 @@ impl Compiler<'_> {
         }
     }
 
-    /// Validates the protocol of a `bind` line: in HTTP mode one of HTTP clients, otherwise `none`.
+    /// Validates the protocol of a `bind` line: in HTTP mode one of HTTP clients, otherwise `none`. A QUIC address needs HTTP
+    /// mode.
     fn usable_protocol(&mut self, bind: &BindSpec, line: &Line<'_>) {
-        let Some(protocol) = bind.listening.protocol else { return };
-        if line.is_http == (protocol == MuxProtocol::None) || matches!(protocol, MuxProtocol::Fcgi | MuxProtocol::Spop)
-        {
+        let is_quic = bind.address.is_quic();
+        let Some(protocol) = bind.listening.protocol.or(is_quic.then_some(MuxProtocol::Quic)) else { return };
+        let is_usable = match protocol {
+            MuxProtocol::None => !line.is_http && !is_quic,
+            MuxProtocol::Http1 | MuxProtocol::Http2 => line.is_http && !is_quic,
+            MuxProtocol::Quic => line.is_http && is_quic,
+            MuxProtocol::Fcgi | MuxProtocol::Spop => false,
+        };
+        if !is_usable {
             let name = protocol.name();
             let place = self.place(bind.span);
             let owner = line.owner.name;
@@ -292,7 +305,9 @@ impl Compiler<'_> {
     fn bind(&mut self, written: &BindSpec, place: usize, id: u32, line: Line<'_>) -> Option<Bind> {
         let bind = &with_unix_defaults(written, &line.global.unix_bind);
         self.usable_protocol(bind, &line);
-        let mut listening = self.listening(bind, line.owner, &group_sizes(&line.global.processors, line.threads));
+        self.refuse_unserved_quic(bind);
+        let mut listening =
+            self.listening(bind, line.owner, line.global, &group_sizes(&line.global.processors, line.threads));
         match self.guids.give(bind, line.owner.name) {
             Ok(guid) => listening.guid = guid,
             Err(message) => self.alert(bind.span, Form::Bare, message),
@@ -303,6 +318,11 @@ impl Compiler<'_> {
                 self.reverse_address(spec, bind, server, line.owner.name)?
             }
             _ => self.listening_address(bind, line.owner.name)?,
+        };
+        let traffic = match (bind.address.is_quic(), line.is_http) {
+            (true, _) => TlsTraffic::Quic,
+            (false, true) => TlsTraffic::Http,
+            (false, false) => TlsTraffic::Bytes,
         };
         Some(Bind {
             is_removed: false,
@@ -323,7 +343,7 @@ impl Compiler<'_> {
             shards: shards(bind, line.global, threads),
             unix_mode: bind.unix_mode,
             listening,
-            tls: self.bind_tls(bind, line.owner, line.is_http, line.used, &line.global.tls),
+            tls: self.bind_tls(bind, line.owner, traffic, line.used, &line.global.tls),
         })
     }
 

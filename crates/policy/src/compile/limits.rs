@@ -3,7 +3,7 @@
 //! terms are those of HAProxy 2.6 and 3.5. Must never query the system: its limits are an argument.
 
 use super::listening::shards;
-use config::spec::{GlobalSpec, Spec};
+use config::spec::{BindSpec, GlobalSpec, Spec};
 
 /// Limits of the system and the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +104,11 @@ impl SystemLimits {
         let threads = self.threads(&spec.global);
         let binds = spec.proxies.iter().flat_map(|proxy| &proxy.binds);
         let runtime = &spec.global.runtime;
-        let of_bind = |bind| u64::from(shards(bind, &spec.global, threads));
+        // Each worker has a QUIC socket of its own, of which the process keeps a copy.
+        let of_bind = |bind: &BindSpec| match bind.address.is_quic() {
+            true => 2 * u64::from(threads),
+            false => u64::from(shards(bind, &spec.global, threads)),
+        };
         let sockets: u64 = binds.chain(&runtime.sockets).map(of_bind).sum();
         let connections = if runtime.sockets.is_empty() { 0 } else { u64::from(runtime.maxconn.unwrap_or(10)) };
         DESCRIPTORS_OF_PROCESS + sockets + connections + DESCRIPTORS_OF_THREAD * u64::from(threads)

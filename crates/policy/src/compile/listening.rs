@@ -23,7 +23,13 @@ pub(super) struct ListenerOwner<'a> {
 
 impl Compiler<'_> {
     /// Compiles the parameters of a `bind` line.
-    pub(super) fn listening(&mut self, bind: &BindSpec, owner: ListenerOwner<'_>, groups: &[u32]) -> Listening {
+    pub(super) fn listening(
+        &mut self,
+        bind: &BindSpec,
+        owner: ListenerOwner<'_>,
+        global: &GlobalSpec,
+        groups: &[u32],
+    ) -> Listening {
         let written = &bind.listening;
         let is_unix = matches!(bind.address, AddressSpec::Unix { .. });
         Listening {
@@ -48,6 +54,7 @@ impl Compiler<'_> {
             threads: self.threads(bind, owner, groups),
             label: written.label.as_deref().map(Into::into),
             guid: None,
+            quic: self.quic_listening(bind, global),
         }
     }
 
@@ -136,6 +143,7 @@ fn segments(written: &ListeningSpec) -> Segments {
 pub(super) fn shards(bind: &BindSpec, global: &GlobalSpec, threads: u32) -> u32 {
     let written = bind.shards.or(global.tune.listener.default_shards).unwrap_or(ShardsSpec::ByGroup);
     match (&bind.address, written) {
+        (address, _) if address.is_quic() => 1,
         (AddressSpec::Inet { .. }, ShardsSpec::Number(number)) => number.clamp(1, threads),
         (AddressSpec::Inet { .. }, ShardsSpec::ByThread) => threads,
         // There is only one group.

@@ -30,6 +30,7 @@ mod otel;
 mod peers;
 mod persistence;
 mod places;
+mod quic;
 mod resolvers;
 mod reverse;
 mod rules;
@@ -435,7 +436,10 @@ impl<'a> Compiler<'a> {
     fn proxies(&mut self, spec: &Spec, global: &Global) -> Vec<Proxy> {
         let spelling = http::spelling(&spec.global);
         let written = spec.proxies.iter().enumerate();
-        written.map(|(index, proxy)| self.proxy(spec, index, proxy, global, spelling.as_ref())).collect()
+        let compile = |(index, proxy)| self.proxy(spec, index, proxy, global, spelling.as_ref());
+        let proxies: Vec<Proxy> = written.map(compile).collect();
+        self.quic_addresses_are_separate(spec, &proxies);
+        proxies
     }
 
     /// Reports `healthcheck` sections without a server that uses them, and addresses and descriptors of several sections.
@@ -470,6 +474,7 @@ impl<'a> Compiler<'a> {
             maxhdr: tune.http_maxhdr.unwrap_or(101) as usize,
             http2,
             http2_servers,
+            quic: quic::limits(written, bufsize),
             streams: http::streams(written, worked_out.maxconn),
             glitches: tune.glitches,
             logurilen: tune.http_logurilen.unwrap_or(1_024) as usize,
@@ -485,6 +490,7 @@ impl<'a> Compiler<'a> {
             client_buffers: buffers_of(tune.rcvbuf_client, tune.sndbuf_client, written.machine.unsent_client),
             server_buffers: buffers_of(tune.rcvbuf_server, tune.sndbuf_server, written.machine.unsent_server),
             datagram_receive_buffer: tune.rcvbuf_frontend,
+            quic_send_buffer: tune.sndbuf_frontend,
             datagram_send_buffer: tune.sndbuf_backend,
             pipesize: tune.pipesize,
             nosplice: written.nosplice,

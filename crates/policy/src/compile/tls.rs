@@ -9,7 +9,7 @@ mod links;
 mod lists;
 mod store;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod tickets;
 mod trust;
 
@@ -21,7 +21,7 @@ use super::Compiler;
 use super::connection_names::asks_for_host;
 use super::listening::ListenerOwner;
 use super::names::SpecNames;
-use crate::program::{ServerTls, TlsListener, TrafficSwitch};
+use crate::program::{ServerTls, TlsListener, TlsTraffic, TrafficSwitch};
 use algorithm_errors::Unfit;
 use config::diagnostic::{Diagnostic, Form};
 use config::span::{Span, Spanned};
@@ -35,6 +35,7 @@ use std::io;
 use std::sync::Arc;
 use tls::client;
 use tls::limits::RecordLimits;
+use tls::provider::Version;
 use tls::server::{Entry, Settings, Verify};
 use tls::verify::ClientTerms;
 
@@ -61,7 +62,7 @@ impl Compiler<'_> {
         &mut self,
         bind: &BindSpec,
         owner: ListenerOwner<'_>,
-        is_http: bool,
+        traffic: TlsTraffic,
         used: &[UsedCertificateSpec],
         global: &GlobalTlsSpec,
     ) -> Option<Arc<tls::Server>> {
@@ -83,8 +84,8 @@ impl Compiler<'_> {
         let none = TlsDefaults::default();
         let above = global.defaults_at(bind.span).unwrap_or(&none);
         let is_strict = written.strict_sni.or(above.binds.strict_sni).unwrap_or(false);
-        let settings = self.bind_settings(written, is_http, global, &line);
-        let context = BindTlsContext { written, is_http, global, line: &line };
+        let settings = self.bind_settings(written, traffic, global, &line);
+        let context = BindTlsContext { written, traffic, global, line: &line };
         let offered = self.offered(&context, name, used, settings);
         let lists = std::mem::take(&mut self.tls.named_lists);
         let resumption = self.resumption(written, &above.binds, global, &line);
@@ -116,7 +117,7 @@ impl Compiler<'_> {
                     text: bind.text.as_str().into(),
                     written: written.clone(),
                     span: bind.span,
-                    is_http,
+                    traffic,
                     server: Arc::clone(&server),
                     lists,
                 });
@@ -170,18 +171,25 @@ impl Compiler<'_> {
     fn bind_settings(
         &mut self,
         written: &BindTlsSpec,
-        is_http: bool,
+        traffic: TlsTraffic,
         global: &GlobalTlsSpec,
         line: &Line,
     ) -> Option<Settings> {
         let none = TlsDefaults::default();
         let defaults = &global.defaults_at(line.span).unwrap_or(&none).binds;
         let algorithms = self.algorithms(&written.common, &defaults.common, line)?;
-        let alpn = match &written.common.alpn {
-            Some(written) => written.value.iter().map(|name| name.clone().into_bytes()).collect(),
-            None if is_http => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
-            None => Vec::new(),
+        let alpn = match (&written.common.alpn, traffic) {
+            // Nothing else is possible, whatever the lines of a list say about TCP.
+            (_, TlsTraffic::Quic) => vec![b"h3".to_vec()],
+            (Some(written), _) => written.value.iter().map(|name| name.clone().into_bytes()).collect(),
+            (None, TlsTraffic::Http) => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+            (None, TlsTraffic::Bytes) => Vec::new(),
         };
+        if traffic == TlsTraffic::Quic && algorithms.versions.1 != Version::Tls13 {
+            let (head, tail) = &line.algorithms;
+            self.alert(line.span, Form::Bare, format!("{head}QUIC needs TLSv1.3, which is disabled{tail}"));
+            return None;
+        }
         let method = written.verify.as_ref().map_or(VerifyClients::None, |verify| verify.value);
         let authorities = self.authorities(&written.common, global, line)?;
         let silent = self.silent_authorities(written, global, line)?;

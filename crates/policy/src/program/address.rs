@@ -54,6 +54,8 @@ pub enum ServerAddress {
 pub enum BindAddress {
     /// TCP, or UDP for a datagram kind.
     Inet(SocketAddr),
+    /// QUIC over UDP.
+    Quic(SocketAddr),
     /// A UNIX socket.
     Unix(PathBuf),
     /// An abstract UNIX socket: the name after the NUL, padded to 107 bytes for `abns@`.

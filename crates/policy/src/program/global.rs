@@ -1,7 +1,7 @@
 //! The compiled `global` section (configuration manual, section 3), including default values. Must never hold a socket
 //! or a counter.
 
-use super::{GlobalHttp, LogTarget};
+use super::{GlobalHttp, LogTarget, QuicLimits};
 use config::spec::{CloseSpread, GlitchTuneSpec, GlobalCompressionSpec, Http2ErrorsSpec, MultiQueue, RatesSpec};
 use expression::key::TokenLimits;
 use std::time::Duration;
@@ -110,6 +110,8 @@ pub struct Global {
     pub http2: Http2Limits,
     /// HTTP/2 limits of servers.
     pub http2_servers: Http2Limits,
+    /// QUIC limits of clients.
+    pub quic: QuicLimits,
     /// Further limits of client streams.
     pub streams: StreamLimits,
     /// Thresholds of protocol glitches.
@@ -140,8 +142,10 @@ pub struct Global {
     pub client_buffers: SocketBuffers,
     /// Socket buffers of server connections.
     pub server_buffers: SocketBuffers,
-    /// `tune.rcvbuf.frontend`: kernel receive buffer of datagram listeners in bytes.
+    /// `tune.rcvbuf.frontend`: kernel receive buffer of datagram and QUIC listeners in bytes.
     pub datagram_receive_buffer: Option<u32>,
+    /// `tune.sndbuf.frontend`: kernel send buffer of QUIC listeners in bytes.
+    pub quic_send_buffer: Option<u32>,
     /// `tune.sndbuf.backend`: kernel send buffer of datagram sockets in bytes.
     pub datagram_send_buffer: Option<u32>,
     /// `tune.pipesize` in bytes.

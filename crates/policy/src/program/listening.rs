@@ -1,6 +1,7 @@
 //! Parameters of listening sockets and accepted connections (configuration manual, section 5.1). Must never hold a
 //! socket.
 
+use super::QuicListening;
 use config::spec::{KeepAliveSpec, MuxProtocol};
 use std::time::Duration;
 
@@ -23,9 +24,12 @@ pub struct Listening {
     pub label: Option<Box<str>>,
     /// `guid-prefix` with the index of the address on its line.
     pub guid: Option<Box<str>>,
+    /// QUIC; `None` for an address of another protocol.
+    pub quic: Option<QuicListening>,
 }
 
-/// Options of a listening socket. All except namespace, user and group apply only to TCP.
+/// Options of a listening socket. User and group apply only to UNIX sockets; interface and transparency to TCP and QUIC; the
+/// others, except the namespace, only to TCP.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SocketOptions {
     /// `interface`.

@@ -252,7 +252,8 @@ pub struct Bind {
     pub defer_accept: bool,
     /// Whether an IPv6 wildcard excludes IPv4: `v6only` and `v4v6`; `None` for the system's default.
     pub v6only: Option<bool>,
-    /// `shards`: number of sockets, at least 1; always 1 for UNIX, abstract and inherited ones.
+    /// `shards`: number of sockets, at least 1; always 1 for UNIX, abstract and inherited ones. A QUIC address has one for each
+    /// of its workers.
     pub shards: u32,
     /// `mode` of a UNIX socket.
     pub unix_mode: Option<u32>,

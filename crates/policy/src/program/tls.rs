@@ -36,6 +36,17 @@ impl PartialEq for TlsParts {
     }
 }
 
+/// The traffic of a TLS address, which decides about the protocols that it offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsTraffic {
+    /// Bytes over TCP.
+    Bytes,
+    /// HTTP over TCP.
+    Http,
+    /// HTTP/3 over QUIC.
+    Quic,
+}
+
 /// A TLS address.
 #[derive(Debug, Clone)]
 pub struct TlsListener {
@@ -49,8 +60,7 @@ pub struct TlsListener {
     pub written: BindTlsSpec,
     /// Location of the keywords.
     pub span: Span,
-    /// The section is in HTTP mode.
-    pub is_http: bool,
+    pub traffic: TlsTraffic,
     /// The TLS server.
     pub server: Arc<tls::Server>,
     /// Names of its certificate lists.

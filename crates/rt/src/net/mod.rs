@@ -7,6 +7,7 @@ mod carrier;
 mod connect;
 mod datagram;
 mod descriptors;
+mod foreign_datagram;
 mod keep_alive;
 mod kept_sockets;
 mod listener;
@@ -31,6 +32,7 @@ pub use datagram::{Datagram, Family};
 pub use descriptors::{
     DescriptorInfo, DescriptorKind, WatchedDescriptor, describe_descriptor, descriptor_limit, watched_descriptors,
 };
+pub use foreign_datagram::ForeignDatagrams;
 pub use keep_alive::KeepAlive;
 pub use listener::{BindOptions, Listener, ListeningSocket};
 pub use namespace::Namespace;

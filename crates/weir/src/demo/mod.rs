@@ -79,6 +79,7 @@ fn start(messages: &mut Messages) -> Result<ExitCode, ReportedError> {
         sources: prepared.sources,
         program,
         sockets: sockets.proxies,
+        datagrams: sockets.datagrams,
         runtime: sockets.runtime,
         relays: sockets.relays,
         peers: sockets.peers,

@@ -65,6 +65,7 @@ mod php_fpm;
 mod pki;
 #[path = "../shared/ports.rs"]
 mod ports;
+mod quic_sockets;
 mod reload;
 mod reload_rights;
 mod restart;

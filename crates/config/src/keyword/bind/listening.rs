@@ -74,6 +74,7 @@ fn protocol(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>)
         Some((_, "none")) => MuxProtocol::None,
         Some((_, "h1")) => MuxProtocol::Http1,
         Some((_, "h2")) => MuxProtocol::Http2,
+        Some((_, "quic")) => MuxProtocol::Quic,
         Some((_, "fcgi")) => MuxProtocol::Fcgi,
         Some((_, "spop")) => MuxProtocol::Spop,
         Some((word, name)) => {

@@ -10,6 +10,7 @@ mod socket;
 mod threads;
 mod tls;
 
+pub(crate) use quic::WINDOWS as QUIC_WINDOWS;
 pub(crate) use socket::namespace_exists;
 
 use super::ReadContext;
@@ -143,6 +144,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
         &unread,
         &mut context.report,
     );
+    quic::QuicLine { word, head: &head }.check(&draft, &addresses.found, &mut context.report);
     let span = line.whole();
     if is_reverse {
         reverse::refuse_options(&draft, span, &mut context.report);

@@ -1,16 +1,143 @@
-//! QUIC on listening sockets (section 5.1).
+//! QUIC on listening sockets (section 5.1): its options, and what a line with QUIC addresses needs. Must never open a
+//! socket.
 
-use super::{BindOption, not_yet};
+use super::{BindContext, BindDraft, BindOption, supported, tuning};
+use crate::diagnostic::Diagnostic;
+use crate::document::Word;
 use crate::keyword::argument::Arity;
+use crate::keyword::report::Report;
+use crate::spec::{AddressSpec, QuicCongestion};
+use crate::units;
+use std::ops::RangeInclusive;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[BindOption] = &[
-    not_yet(Arity::One, "quic-cc-algo", "{ cubic | newreno | bbr | nocc }[(<argument>...)]", "Congestion control."),
-    not_yet(Arity::None, "quic-force-retry", "", "Forces address validation by Retry packets."),
-    not_yet(
+    supported(
+        Arity::One,
+        "quic-cc-algo",
+        "{ cubic | newreno | bbr | nocc }[(<max window>)]",
+        "Congestion control of QUIC connections, and their maximum window in bytes.",
+        congestion,
+    ),
+    supported(
+        Arity::None,
+        "quic-force-retry",
+        "",
+        "Validates the address of every QUIC client by a Retry packet; needs cluster-secret.",
+        force_retry,
+    ),
+    tuning(
         Arity::One,
         "quic-socket",
         "{ connection | listener }",
-        "Whether every connection gets a socket of its own.",
+        "Whether every QUIC connection gets a socket of its own; Weir has one for each thread.",
     ),
 ];
+
+/// Limits of a congestion window in bytes.
+pub(crate) const WINDOWS: RangeInclusive<u64> = 10 << 10..=4 << 30;
+
+fn congestion(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
+    let Some(word) = value else {
+        return context.error(keyword.span, "'quic-cc-algo' : missing control congestion algorithm");
+    };
+    let (name, arguments) = match word.text.split_once('(') {
+        None => (word.text.as_str(), None),
+        Some((name, rest)) => match rest.strip_suffix(')') {
+            Some(arguments) => (name, Some(arguments)),
+            None => {
+                let message = format!("'quic-cc-algo' : missing closing parenthesis in '{}'", word.text);
+                return context.error(word.span, message);
+            }
+        },
+    };
+    let algorithm = match name {
+        "cubic" => QuicCongestion::Cubic,
+        "newreno" => QuicCongestion::NewReno,
+        "bbr" => QuicCongestion::Bbr,
+        "nocc" => QuicCongestion::Unlimited,
+        other => {
+            return context.error(word.span, format!("'{other}' : unknown control congestion algorithm"));
+        }
+    };
+    let mut arguments = arguments.unwrap_or_default().split(',');
+    let window = match arguments.next().unwrap_or_default() {
+        "" => None,
+        text => match units::size(text, *WINDOWS.end()).ok().filter(|window| WINDOWS.contains(window)) {
+            Some(window) => Some(window),
+            None => {
+                let message = format!("'quic-cc-algo' : the maximum window is between 10k and 4g, found '{text}'");
+                return context.error(word.span, message);
+            }
+        },
+    };
+    if let Some(more) = arguments.next() {
+        let message = format!("'quic-cc-algo' : unexpected argument '{more}' of algorithm '{name}'");
+        return context.error(word.span, message);
+    }
+    let quic = &mut context.draft.listening.quic;
+    (quic.congestion, quic.max_window) = (Some(algorithm), window);
+}
+
+fn force_retry(context: &mut BindContext<'_>, keyword: &Word, _: Option<&Word>) {
+    context.draft.listening.quic.force_retry = Some(keyword.span);
+}
+
+/// The QUIC addresses of a line, and the line's name in messages.
+pub(super) struct QuicLine<'a> {
+    /// The word with the addresses.
+    pub(super) word: &'a Word,
+    /// Start of messages about the line: `'bind :443' in section 'frontend'`.
+    pub(super) head: &'a str,
+}
+
+impl QuicLine<'_> {
+    /// Checks the options of a line that has QUIC addresses.
+    pub(super) fn check(&self, draft: &BindDraft, addresses: &[(AddressSpec, String)], report: &mut Report<'_>) {
+        let Some((_, text)) = addresses.iter().find(|(address, _)| address.is_quic()) else { return };
+        let head = self.head;
+        if !draft.tls.ssl {
+            let mut found =
+                Diagnostic::alert(self.word.span, format!("{head} : QUIC needs TLS, but 'ssl' is missing."));
+            found.hint = Some(format!("write 'bind {text} ssl crt <certificate>'"));
+            report.push(found);
+        }
+        if let Some(alpn) = draft.tls.common.alpn.as_ref().filter(|alpn| !alpn.value.iter().any(|name| name == "h3")) {
+            let message = match alpn.value.as_slice() {
+                [] => format!("{head} : QUIC needs ALPN."),
+                [name] => format!("{head} : 'alpn' : '{name}' is not possible over QUIC."),
+                names => format!("{head} : 'alpn' : none of '{}' is possible over QUIC.", names.join(",")),
+            };
+            let mut found = Diagnostic::alert(alpn.span, message);
+            found.hint = Some("write 'alpn h3', the default for QUIC addresses".to_owned());
+            report.push(found);
+        }
+        if draft.listening.accept_proxy {
+            let message = format!("{head} : 'accept-proxy' is not possible over QUIC.");
+            report.push(Diagnostic::alert(self.word.span, message));
+        }
+        if addresses.iter().all(|(address, _)| address.is_quic()) {
+            ignored_options(draft).for_each(|name| {
+                report.diag(self.word.span, format!("{head} : '{name}' has no effect on QUIC."));
+            });
+        }
+    }
+}
+
+/// Returns the options of TCP sockets among those of a line.
+fn ignored_options(draft: &BindDraft) -> impl Iterator<Item = &'static str> {
+    let listening = &draft.listening;
+    let written = [
+        ("accept-netscaler-cip", listening.netscaler_cip.is_some()),
+        ("defer-accept", draft.defer_accept),
+        ("tfo", listening.fast_open),
+        ("mss", listening.mss.is_some()),
+        ("tcp-ut", listening.user_timeout.is_some()),
+        ("tcp-md5sig", listening.md5_password.is_some()),
+        ("tcp-ss", listening.save_syn.is_some()),
+        ("cc", listening.congestion_control.is_some()),
+        ("idle-ping", listening.idle_ping.is_some()),
+        ("shards", draft.shards.is_some()),
+    ];
+    written.into_iter().filter(|(_, is_written)| *is_written).map(|(name, _)| name)
+}

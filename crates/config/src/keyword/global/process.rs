@@ -1,6 +1,6 @@
 //! Process management, rights and limits (section 3.1).
 
-use super::{GlobalContext, GlobalKeyword, lifetime, not_yet, removed, supported, tuning};
+use super::{GlobalContext, GlobalKeyword, lifetime, removed, supported, tuning};
 use crate::document::Line;
 use crate::keyword::argument::{milliseconds, only};
 use crate::keyword::paths::default_path;
@@ -71,7 +71,12 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "Key that anonymises names and addresses in output of the runtime API; 0: none.",
         anonkey,
     ),
-    tuning("cluster-secret", "<secret>", "Secret from which QUIC tokens are derived; Weir does not support QUIC yet."),
+    supported(
+        "cluster-secret",
+        "<secret>",
+        "Secret of a cluster, from which the keys of QUIC's tokens are derived; random by default.",
+        cluster_secret,
+    ),
     supported("presetenv", "<name> <value>", "Sets an environment variable unless it is set already.", environment),
     supported("setenv", "<name> <value>", "Sets an environment variable.", environment),
     supported("unsetenv", "<name>...", "Removes environment variables.", environment),
@@ -95,11 +100,6 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "",
         "Does not announce websockets over HTTP/2.",
         bogus_websocket_clients,
-    ),
-    not_yet(
-        "harden.reject-privileged-ports.quic",
-        "{ on | off }",
-        "Ignores QUIC clients whose source port is below 1024.",
     ),
     supported(
         "pp2-never-send-local",
@@ -226,6 +226,12 @@ fn localpeer(context: &mut GlobalContext<'_>, line: &Line) {
             return context.report.warning(word.span, message);
         }
         context.spec.localpeer = Some(word.text.clone());
+    }
+}
+
+fn cluster_secret(context: &mut GlobalContext<'_>, line: &Line) {
+    if let Some(word) = only(line, "'cluster-secret' expects a string argument.", &mut context.report) {
+        context.spec.cluster_secret = Some(word.text.clone());
     }
 }
 

@@ -74,11 +74,7 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "Kernel send buffer of datagram sockets towards servers, such as those for logs.",
         sndbuf_backend,
     ),
-    tuning(
-        "tune.sndbuf.frontend",
-        "<size>",
-        "Kernel send buffer of datagram listening sockets; Weir sends nothing on them.",
-    ),
+    supported("tune.sndbuf.frontend", "<size>", "Kernel send buffer of each QUIC listening socket.", sndbuf_frontend),
     supported(
         "tune.listener.default-shards",
         "{ by-process | by-thread | by-group }",
@@ -218,7 +214,6 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "{ on | off }",
         "Zero-copy forwarding in TCP mode; Weir has no such switch.",
     ),
-    tuning("tune.quic.zero-copy-fwd-send", "{ on | off }", "Zero-copy sending over QUIC; Weir has no such switch."),
     tuning(
         "tune.recv_enough",
         "<size>",
@@ -539,6 +534,10 @@ fn rcvbuf_server(context: &mut GlobalContext<'_>, line: &Line) {
 
 fn rcvbuf_frontend(context: &mut GlobalContext<'_>, line: &Line) {
     context.spec.tune.rcvbuf_frontend = size_once(context, line, context.spec.tune.rcvbuf_frontend);
+}
+
+fn sndbuf_frontend(context: &mut GlobalContext<'_>, line: &Line) {
+    context.spec.tune.sndbuf_frontend = size_once(context, line, context.spec.tune.sndbuf_frontend);
 }
 
 fn sndbuf_client(context: &mut GlobalContext<'_>, line: &Line) {

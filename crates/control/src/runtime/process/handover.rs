@@ -1,12 +1,15 @@
 //! `_getsocks`: passes the listening sockets to a successor (management manual, section 3 "-x"; the messages are
 //! described in docs/process-management.md). Must never close a socket: both processes share it until this one stops.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use rt::net::{ListeningSocket, MOST_DESCRIPTORS};
 
 use super::super::{Answer, Call, Command, Disconnected, Pending, Run};
+use engine::datagram_sockets::{DatagramSockets, OpenDatagrams};
 use engine::worker::Worker;
+use policy::program::{Program, SocketOptions};
 
 pub(super) const TABLE: &[Command<Worker>] =
     &[Command::new("_getsocks", "", "hand over the listening sockets", Run::Gradual(hand_over))];
@@ -18,17 +21,18 @@ fn hand_over<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
         if !call.conversation.expose_listeners {
             return Ok(());
         }
-        send(call.state, call.answer).await
+        send(call.state, &call.generation.program, call.answer).await
     })
 }
 
 /// Sends every listening socket: the number of sockets, then groups of them. A group is one message with a record for
 /// each socket and the descriptors as ancillary data, and is acknowledged by four bytes.
-async fn send(worker: &Worker, answer: &mut Answer) -> Result<(), Disconnected> {
-    let sockets: Vec<Arc<ListeningSocket>> = match worker.process.sockets() {
-        Some(sockets) => sockets.open().into_iter().map(|(_, socket)| socket).collect(),
-        None => Vec::new(),
-    };
+async fn send(worker: &Worker, program: &Program, answer: &mut Answer) -> Result<(), Disconnected> {
+    let streams = worker.process.sockets().map(|sockets| sockets.open()).unwrap_or_default();
+    let streams = streams.into_iter().map(|(_, socket)| PassedSocket::Stream(socket));
+    let datagrams = worker.process.service::<DatagramSockets>().open().into_iter();
+    let datagrams = datagrams.filter(|socket| socket.as_descriptor().is_some()).map(PassedSocket::Datagram);
+    let sockets: Vec<PassedSocket> = streams.chain(datagrams).collect();
     answer.push(i32::try_from(sockets.len()).unwrap_or(i32::MAX).to_ne_bytes());
     answer.flush().await?;
     for group in sockets.chunks(MOST_DESCRIPTORS) {
@@ -36,9 +40,8 @@ async fn send(worker: &Worker, answer: &mut Answer) -> Result<(), Disconnected> 
         let mut descriptors = Vec::with_capacity(group.len());
         for socket in group {
             let Some(descriptor) = socket.as_descriptor() else { return Err(Disconnected) };
-            socket.set_shared();
             descriptors.push(descriptor);
-            record(socket, &mut records);
+            socket.record(program, &mut records);
         }
         answer.pass(&records, &descriptors).await?;
         acknowledged(answer).await?;
@@ -46,16 +49,59 @@ async fn send(worker: &Worker, answer: &mut Answer) -> Result<(), Disconnected> 
     Ok(())
 }
 
-/// Writes the record of a socket: network namespace, device, options. The successor reads everything else from the
-/// kernel.
-fn record(socket: &ListeningSocket, records: &mut Vec<u8>) {
-    for name in [socket.namespace().unwrap_or_default(), &socket.interface().unwrap_or_default()] {
+/// A socket that is passed.
+enum PassedSocket {
+    /// It listens for connections.
+    Stream(Arc<ListeningSocket>),
+    /// It receives the datagrams of a QUIC address.
+    Datagram(Arc<OpenDatagrams>),
+}
+
+impl PassedSocket {
+    /// Returns the descriptor, from now on shared with the other process.
+    fn as_descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Stream(socket) => {
+                socket.set_shared();
+                socket.as_descriptor()
+            }
+            Self::Datagram(socket) => socket.as_descriptor(),
+        }
+    }
+
+    /// Writes the record of the socket: network namespace, device, options. The successor reads everything else from the
+    /// kernel.
+    fn record(&self, program: &Program, records: &mut Vec<u8>) {
+        match self {
+            Self::Stream(socket) => {
+                write_names([socket.namespace().unwrap_or_default(), &socket.interface().unwrap_or_default()], records);
+            }
+            Self::Datagram(socket) => {
+                let options = options(program, socket);
+                let name = |name: Option<&Box<str>>| name.map_or(String::new(), |name| name.to_string());
+                let namespace = name(options.and_then(|options| options.namespace.as_ref()));
+                let interface = name(options.and_then(|options| options.interface.as_ref()));
+                write_names([&namespace, &interface], records);
+            }
+        }
+        records.extend_from_slice(&0_i32.to_ne_bytes());
+    }
+}
+
+/// Returns the options of a QUIC address.
+fn options<'a>(program: &'a Program, socket: &OpenDatagrams) -> Option<&'a SocketOptions> {
+    let frontend = program.proxies.get(socket.frontend)?.frontend.as_ref()?;
+    Some(&frontend.binds.get(socket.bind)?.listening.socket)
+}
+
+/// Writes names with their lengths.
+fn write_names(names: [&str; 2], records: &mut Vec<u8>) {
+    for name in names {
         // Names in the kernel are shorter than 256 bytes.
         let name = &name.as_bytes()[..name.len().min(usize::from(u8::MAX))];
         records.push(name.len() as u8);
         records.extend_from_slice(name);
     }
-    records.extend_from_slice(&0_i32.to_ne_bytes());
 }
 
 async fn acknowledged(answer: &mut Answer) -> Result<(), Disconnected> {

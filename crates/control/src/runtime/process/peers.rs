@@ -204,7 +204,10 @@ fn own_address(address: &BindAddress) -> String {
     match address {
         BindAddress::Inet(at) => at.to_string(),
         BindAddress::Unix(path) => format!("unix:{}", path.display()),
-        BindAddress::Abstract(_) | BindAddress::Descriptor { .. } | BindAddress::Reverse { .. } => String::new(),
+        BindAddress::Quic(_)
+        | BindAddress::Abstract(_)
+        | BindAddress::Descriptor { .. }
+        | BindAddress::Reverse { .. } => String::new(),
     }
 }
 

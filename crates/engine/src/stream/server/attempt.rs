@@ -310,7 +310,9 @@ impl Request<'_> {
         let Wanted { server, tls, sni, special } = wanted;
         let alpn = special.map(|protocol| match protocol {
             MuxProtocol::Http2 => [b"h2".to_vec()],
-            MuxProtocol::Http1 | MuxProtocol::None | MuxProtocol::Fcgi | MuxProtocol::Spop => [b"http/1.1".to_vec()],
+            MuxProtocol::Http1 | MuxProtocol::None | MuxProtocol::Quic | MuxProtocol::Fcgi | MuxProtocol::Spop => {
+                [b"http/1.1".to_vec()]
+            }
         });
         let asked = self.with_early_data(server_identity(sni.as_deref(), destination), server, tls, special);
         let alpn = alpn.as_ref().map(<[_; 1]>::as_slice);

@@ -5,7 +5,7 @@ use super::line::{BindTlsContext, Line};
 use super::{located, reason};
 use crate::compile::Compiler;
 use crate::compile::tls::store::NamedCertificates;
-use crate::program::CrtLines;
+use crate::program::{CrtLines, TlsTraffic};
 use config::crt_list::{self, CrtListLine};
 use config::diagnostic::{Diagnostic, Form};
 use config::span::Spanned;
@@ -71,7 +71,7 @@ impl Compiler<'_> {
 
     /// Returns the certificates of a `crt-list`.
     fn list(&mut self, path: &Spanned<String>, context: &BindTlsContext<'_>) -> Option<Vec<ListedCertificate>> {
-        let BindTlsContext { written, is_http, global, line } = *context;
+        let BindTlsContext { written, traffic, global, line } = *context;
         let name = located(&path.value, None, written.common.folder.as_deref());
         let head = format!("{}'crt-list' : ", line.head);
         let text = match (self.resolver.file_reader())(&name) {
@@ -106,7 +106,7 @@ impl Compiler<'_> {
                 self.out.push(Diagnostic::warning(path.span, message).with_form(Form::ParsingTight));
             }
             let place = format!("'{}' in crt-list '{name}' line {}, ", one.file, one.number);
-            match self.listed(one, &place, is_http, global, &line, &mut known) {
+            match self.listed(one, &place, traffic, global, &line, &mut known) {
                 Some(mut found) => {
                     for own in &mut found {
                         let certificate = &own.entry.certificate.name;
@@ -153,7 +153,7 @@ impl Compiler<'_> {
 
     /// Returns the certificates of an `ssl-f-use` line.
     fn used(&mut self, used: &UsedCertificateSpec, context: &BindTlsContext<'_>) -> Option<Vec<ListedCertificate>> {
-        let BindTlsContext { written, is_http, global, line } = *context;
+        let BindTlsContext { written, traffic, global, line } = *context;
         let place = self.place(used.span);
         let bind = BindTlsSpec { sources: Vec::new(), ..written.clone() };
         // Invalid keywords were reported by the parser.
@@ -161,7 +161,7 @@ impl Compiler<'_> {
         let file = place.rsplit_once(':').map_or(&*place, |(file, _)| file);
         let said = format!("'{}' in crt-list '{file}' line {}, ", one.file, one.number);
         let line = Line { head: String::new(), span: used.span, ..line.clone() };
-        self.listed(&one, &said, is_http, global, &line, &mut SettingsCache::new())
+        self.listed(&one, &said, traffic, global, &line, &mut SettingsCache::new())
     }
 
     /// Returns the certificates of one line of a list. `place` is the prefix of messages about conflicts with other
@@ -170,14 +170,14 @@ impl Compiler<'_> {
         &mut self,
         one: &CrtListLine,
         place: &str,
-        is_http: bool,
+        traffic: TlsTraffic,
         global: &GlobalTlsSpec,
         line: &Line,
         known: &mut SettingsCache,
     ) -> Option<Vec<ListedCertificate>> {
         let settings = match known.iter().find(|(options, _)| *options == one.options) {
             Some((_, settings)) => Some(Arc::clone(settings)),
-            None => self.bind_settings(&one.options, is_http, global, line).map(Arc::new),
+            None => self.bind_settings(&one.options, traffic, global, line).map(Arc::new),
         };
         let span = if one.load.crt.is_some() { one.load.span } else { line.span };
         let file = Spanned::new(one.file.clone(), span);

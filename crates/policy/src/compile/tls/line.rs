@@ -1,5 +1,6 @@
 //! A line with TLS parameters while it is compiled, and how messages about it begin and end. Must never report one.
 
+use crate::program::TlsTraffic;
 use config::diagnostic::Form;
 use config::span::Span;
 use config::spec::{BindTlsSpec, GlobalTlsSpec};
@@ -19,7 +20,7 @@ pub(super) struct Line {
 #[derive(Clone, Copy)]
 pub(super) struct BindTlsContext<'a> {
     pub(super) written: &'a BindTlsSpec,
-    pub(super) is_http: bool,
+    pub(super) traffic: TlsTraffic,
     pub(super) global: &'a GlobalTlsSpec,
     pub(super) line: &'a Line,
 }

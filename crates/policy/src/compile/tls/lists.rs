@@ -120,7 +120,7 @@ pub fn add_to_list(
         let (_, owner) = &listener.owner;
         let tail = format!(" for bind '{}' at [{}].", listener.text, listener.place);
         let line = Line { algorithms: (format!("Proxy '{owner}': "), tail), span: listener.span, ..line.clone() };
-        match compiler.bind_settings(&own.options, listener.is_http, global, &line) {
+        match compiler.bind_settings(&own.options, listener.traffic, global, &line) {
             Some(settings) => {
                 let line = Some(list.line(serial));
                 let entry = entry(Arc::clone(&certificate), &own, Arc::new(settings), line);

@@ -53,6 +53,7 @@ fn read_file(name: &str) -> io::Result<Vec<u8>> {
         "twice.list" => text(&["rsa.crt [key rsa.key]\nrsa.crt [key other.key]\n"]),
         "less.list" => text(&["rsa.crt [key rsa.key]\nrsa.crt\n"]),
         "off.list" => text(&["rsa.pem [ocsp-update off]\n"]),
+        "alpn.list" => text(&["rsa.pem [alpn h2]\n"]),
         "store.list" => text(&["@s/x [alpn h2] x.example\n"]),
         _ => Err(io::ErrorKind::NotFound.into()),
     }
@@ -127,7 +128,7 @@ fn compile(before: &str, bind: &str) -> (Option<Program>, Vec<String>) {
     compile_text(&format!("{before}\n{times}frontend f\n bind :1 ssl {bind}\n"))
 }
 
-fn compile_text(text: &str) -> (Option<Program>, Vec<String>) {
+pub(in crate::compile) fn compile_text(text: &str) -> (Option<Program>, Vec<String>) {
     let file = config::InputFile { name: "x".into(), bytes: text.as_bytes().into() };
     let loaded = config::load(&[file], config::environment::Environment::new(), &config::LoadOptions::default());
     let mut found = loaded.diagnostics.clone();

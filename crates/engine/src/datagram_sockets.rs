@@ -1,0 +1,118 @@
+//! The UDP sockets of QUIC addresses, each served by one worker: they wait here for their workers, and copies of their
+//! descriptors are passed on. Must never read a datagram.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rt::net::DatagramSocket;
+
+/// A UDP socket of a QUIC address and its place in the configuration. One worker serves it. All sockets of an address form
+/// a group, in the order of the workers.
+#[derive(Debug)]
+pub struct DatagramListening {
+    /// Index of the frontend.
+    pub frontend: usize,
+    /// Index of its `bind` line.
+    pub bind: usize,
+    /// Its index in the group.
+    pub place: usize,
+    /// The workers of the group's sockets.
+    pub workers: Arc<[usize]>,
+    pub socket: DatagramSocket,
+    /// Set when the address is closed.
+    pub closed: Arc<AtomicBool>,
+}
+
+impl DatagramListening {
+    /// Returns the worker that serves the socket.
+    pub fn worker(&self) -> usize {
+        self.workers.get(self.place).copied().unwrap_or(0)
+    }
+
+    /// Whether the address was closed.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+}
+
+/// An open socket of a QUIC address, with a copy of its descriptor that can be passed to another process.
+#[derive(Debug)]
+pub struct OpenDatagrams {
+    /// Index of the frontend.
+    pub frontend: usize,
+    /// Index of its `bind` line.
+    pub bind: usize,
+    /// `None` in a simulation, or if the descriptors were exhausted.
+    descriptor: Option<OwnedFd>,
+    closed: Arc<AtomicBool>,
+}
+
+impl OpenDatagrams {
+    fn of(listening: &DatagramListening) -> Self {
+        let DatagramListening { frontend, bind, .. } = *listening;
+        let descriptor = listening.socket.as_descriptor().and_then(|fd| fd.try_clone_to_owned().ok());
+        Self { frontend, bind, descriptor, closed: Arc::clone(&listening.closed) }
+    }
+
+    /// Returns the descriptor, for passing it to another process, if there is one.
+    pub fn as_descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.descriptor.as_ref().map(AsFd::as_fd)
+    }
+}
+
+/// All sockets of QUIC addresses.
+#[derive(Debug, Default)]
+pub struct DatagramSockets(Mutex<Holdings>);
+
+#[derive(Debug, Default)]
+struct Holdings {
+    /// Sockets that their workers have not taken yet.
+    waiting: Vec<DatagramListening>,
+    /// The sockets that are open, in the order of their groups.
+    open: Vec<Arc<OpenDatagrams>>,
+}
+
+impl DatagramSockets {
+    fn lock(&self) -> MutexGuard<'_, Holdings> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds sockets, which wait for their workers.
+    pub fn add(&self, sockets: Vec<DatagramListening>) {
+        let open: Vec<_> = sockets.iter().map(|one| Arc::new(OpenDatagrams::of(one))).collect();
+        let mut holdings = self.lock();
+        holdings.waiting.extend(sockets);
+        holdings.open.extend(open);
+    }
+
+    /// Returns the sockets that wait for a worker.
+    pub fn take(&self, worker: usize) -> Vec<DatagramListening> {
+        self.lock().waiting.extract_if(.., |one| one.worker() == worker).collect()
+    }
+
+    /// Returns the open sockets.
+    pub fn open(&self) -> Vec<Arc<OpenDatagrams>> {
+        self.lock().open.clone()
+    }
+
+    /// Returns the open sockets of an address, in the order of their group.
+    pub fn at(&self, frontend: usize, bind: usize) -> Vec<Arc<OpenDatagrams>> {
+        let holdings = self.lock();
+        holdings.open.iter().filter(|one| (one.frontend, one.bind) == (frontend, bind)).cloned().collect()
+    }
+
+    /// Marks an address as closed. Its workers close the sockets once they are woken.
+    pub fn close(&self, frontend: usize, bind: usize) {
+        let mut holdings = self.lock();
+        let is_meant = |one: &DatagramListening| (one.frontend, one.bind) == (frontend, bind);
+        holdings.waiting.retain(|one| !is_meant(one));
+        holdings.open.retain(|one| {
+            let is_closed = (one.frontend, one.bind) == (frontend, bind);
+            if is_closed {
+                one.closed.store(true, Ordering::Release);
+            }
+            !is_closed
+        });
+    }
+}

@@ -1,0 +1,114 @@
+//! Compiles QUIC: the limits of `tune.quic.*`, and what `bind` lines say about it. Must never open a socket.
+
+use super::Compiler;
+use crate::program::{BindAddress, Proxy, QuicLimits, QuicListening, QuicStreamLimits};
+use config::QUIC_IS_SERVED;
+use config::diagnostic::Form;
+use config::span::Span;
+use config::spec::{BindSpec, GlobalSpec, Spec};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Default of `tune.quic.fe.cc.max-win-size` in bytes.
+const MAX_WINDOW: u64 = 480 << 10;
+
+/// Default of `tune.quic.fe.max-idle-timeout`.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Default of `tune.quic.fe.sec.retry-threshold`.
+const RETRY_THRESHOLD: u32 = 100;
+
+/// Default of `tune.quic.fe.stream.max-concurrent`.
+const STREAMS: u32 = 100;
+
+/// Default of `tune.quic.fe.stream.data-ratio` in percent.
+const DATA_RATIO: u32 = 90;
+
+/// An address with its network device and its namespace.
+type Seat<'a> = (&'a BindAddress, Option<&'a str>, Option<&'a str>);
+
+/// Compiles the limits, including default values. `bufsize` is the size of a buffer in bytes.
+pub(super) fn limits(global: &GlobalSpec, bufsize: usize) -> QuicLimits {
+    let written = &global.tune.quic;
+    let cluster_secret: Option<Box<[u8]>> = global.cluster_secret.as_ref().map(|secret| secret.as_bytes().into());
+    let concurrent = written.streams.unwrap_or(STREAMS);
+    let buffer = u64::try_from(bufsize).unwrap_or(u64::MAX).max(1);
+    let connection = match written.receive_buffer.unwrap_or(0) {
+        0 => buffer.saturating_mul(concurrent.into()),
+        bytes => bytes,
+    };
+    let ratio = u64::from(written.data_ratio.unwrap_or(DATA_RATIO));
+    // A stream has one buffer at least.
+    let stream = (connection.saturating_mul(ratio) / 100).div_ceil(buffer).max(1).saturating_mul(buffer);
+    let window = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+    QuicLimits {
+        listens: written.listen.unwrap_or(true),
+        retry_threshold: cluster_secret.is_some().then(|| written.retry_threshold.unwrap_or(RETRY_THRESHOLD)),
+        cluster_secret,
+        refuses_privileged_ports: written.reject_privileged_ports.unwrap_or(true),
+        idle_timeout: match written.idle_timeout {
+            None => Some(IDLE_TIMEOUT),
+            Some(0) => None,
+            Some(millis) => Some(Duration::from_millis(millis)),
+        },
+        glitches: written.glitches.unwrap_or(0),
+        transmit_memory: written.transmit_memory,
+        segments: written.segmentation.unwrap_or(true),
+        streams: QuicStreamLimits {
+            concurrent,
+            total: written.total_streams.unwrap_or(0),
+            connection_window: window(connection),
+            stream_window: window(stream),
+        },
+    }
+}
+
+impl Compiler<'_> {
+    /// Compiles the QUIC parameters of an address; `None` for other addresses.
+    pub(super) fn quic_listening(&mut self, bind: &BindSpec, global: &GlobalSpec) -> Option<QuicListening> {
+        if !bind.address.is_quic() {
+            return None;
+        }
+        let written = &bind.listening.quic;
+        if let Some(place) = written.force_retry.filter(|_| global.cluster_secret.is_none()) {
+            let message =
+                format!("'bind {}' : 'quic-force-retry' needs a 'cluster-secret' in the global section.", bind.text);
+            self.alert(place, Form::Parsing, message);
+        }
+        let max_window = written.max_window.or(global.tune.quic.max_window).unwrap_or(MAX_WINDOW);
+        Some(QuicListening {
+            congestion: written.congestion.unwrap_or_default(),
+            max_window,
+            forces_retry: written.force_retry.is_some(),
+        })
+    }
+
+    /// Refuses QUIC addresses as long as nothing serves them. The tests of the compiler are about what follows.
+    pub(super) fn refuse_unserved_quic(&mut self, bind: &BindSpec) {
+        if bind.address.is_quic() && !QUIC_IS_SERVED && !cfg!(test) {
+            let message = format!("'bind {}' : QUIC is not served yet by Weir.", bind.text);
+            self.alert(bind.span, Form::Parsing, message);
+        }
+    }
+
+    /// Refuses a QUIC address that two lines name: the datagrams of a connection would reach the sockets of either.
+    pub(super) fn quic_addresses_are_separate(&mut self, spec: &Spec, proxies: &[Proxy]) {
+        let mut first: HashMap<Seat<'_>, Span> = HashMap::new();
+        let served = spec.proxies.iter().zip(proxies).filter(|(written, _)| !written.disabled);
+        let binds = served.flat_map(|(written, proxy)| {
+            let binds = proxy.frontend.iter().flat_map(|frontend| &frontend.binds);
+            binds.filter_map(|bind| Some((bind, written.binds.get(bind.index)?.span)))
+        });
+        for (bind, span) in binds.filter(|(bind, _)| matches!(bind.address, BindAddress::Quic(_))) {
+            let socket = &bind.listening.socket;
+            let seat = (&bind.address, socket.interface.as_deref(), socket.namespace.as_deref());
+            let Some(other) = first.insert(seat, span) else { continue };
+            let other = self.place(other);
+            let message = format!("'bind {}' : the line at [{other}] has this QUIC address already.", bind.text);
+            self.alert(span, Form::Parsing, message);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

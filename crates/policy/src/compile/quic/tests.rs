@@ -1,0 +1,148 @@
+//! Configurations with QUIC addresses: what becomes of them, and the messages about them.
+
+use super::limits;
+use crate::compile::tls::tests::compile_text;
+use crate::program::{Bind, BindAddress, Program, QuicListening, QuicStreamLimits};
+use config::spec::{GlobalSpec, QuicCongestion, QuicTuneSpec, SocketKind};
+use std::time::Duration;
+
+/// Compiles a configuration with lines in the global section, and lines in a frontend `f` in HTTP mode.
+fn compile(global: &[&str], frontend: &[&str]) -> (Option<Program>, Vec<String>) {
+    let lines = |lines: &[&str]| lines.iter().map(|line| format!(" {line}\n")).collect::<String>();
+    let times = "defaults\n mode http\n timeout client 1s\n timeout server 1s\n timeout connect 1s\n";
+    compile_text(&format!("global\n nbthread 4\n{}{times}frontend f\n{}", lines(global), lines(frontend)))
+}
+
+fn binds(global: &[&str], frontend: &[&str]) -> Vec<Bind> {
+    let (program, messages) = compile(global, frontend);
+    let program = program.unwrap_or_else(|| panic!("{messages:?}"));
+    program.proxies[0].frontend.as_ref().unwrap().binds.clone()
+}
+
+/// The messages of a configuration that cannot be compiled.
+fn refused(global: &[&str], frontend: &[&str]) -> Vec<String> {
+    let (program, messages) = compile(global, frontend);
+    assert!(program.is_none(), "{messages:?}");
+    messages
+}
+
+#[test]
+fn each_address_of_a_line_has_its_own_protocol() {
+    let found = binds(
+        &["tune.quic.fe.cc.max-win-size 2m", "cluster-secret x"],
+        &[
+            "bind :1,quic4@192.0.2.1:1 ssl crt rsa.pem",
+            "bind quic6@[::1]:2 ssl crt rsa.pem quic-cc-algo bbr(1m) quic-force-retry proto quic shards 2",
+            "bind quic4@:3 ssl crt-list alpn.list quic-cc-algo nocc",
+        ],
+    );
+    let [tcp, first, second, third] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!(tcp.address, BindAddress::Inet("0.0.0.0:1".parse().unwrap()));
+    assert_eq!(tcp.listening.quic, None);
+    assert_eq!(first.address, BindAddress::Quic("192.0.2.1:1".parse().unwrap()));
+    let cubic = QuicListening { congestion: QuicCongestion::Cubic, max_window: 2 << 20, forces_retry: false };
+    assert_eq!(first.listening.quic, Some(cubic));
+    assert_eq!(second.address, BindAddress::Quic("[::1]:2".parse().unwrap()));
+    let bbr = QuicListening { congestion: QuicCongestion::Bbr, max_window: 1 << 20, forces_retry: true };
+    assert_eq!((second.listening.quic, second.shards), (Some(bbr), 1));
+    let offered = |bind: &Bind| -> Vec<Vec<String>> {
+        let entries = bind.tls.as_ref().unwrap().entries();
+        let text = |name: &Vec<u8>| String::from_utf8_lossy(name).into_owned();
+        entries.iter().map(|entry| entry.settings.alpn.iter().map(text).collect()).collect()
+    };
+    assert_eq!(offered(tcp), [["h2", "http/1.1"]]);
+    assert_eq!((offered(first), offered(second)), (vec![vec!["h3".to_owned()]], vec![vec!["h3".to_owned()]]));
+    // A line of a crt-list speaks of TCP.
+    assert_eq!(offered(third), [["h3"]]);
+}
+
+#[test]
+fn wrong_quic_lines() {
+    let rows: &[(&[&str], &str)] = &[
+        (
+            &["mode tcp", "bind quic4@:1 ssl crt rsa.pem"],
+            "proxy 'f' : MUX protocol 'quic' is not usable for 'bind quic4@:1' at [x:10].",
+        ),
+        (
+            &["bind quic4@:1 ssl crt rsa.pem proto h2"],
+            "proxy 'f' : MUX protocol 'h2' is not usable for 'bind quic4@:1' at [x:9].",
+        ),
+        (&["bind :1 proto quic"], "proxy 'f' : MUX protocol 'quic' is not usable for 'bind :1' at [x:9]."),
+        (&["bind quic4@:1 ssl"], "Proxy 'f': no SSL certificate specified for bind 'quic4@:1' at [x:9] (use 'crt')."),
+        (
+            &["bind quic4@:1 ssl crt rsa.pem ssl-max-ver TLSv1.2"],
+            "Proxy 'f': QUIC needs TLSv1.3, which is disabled for bind 'quic4@:1' at [x:9].",
+        ),
+        (
+            &["bind quic4@:1 ssl crt rsa.pem quic-force-retry"],
+            "'bind quic4@:1' : 'quic-force-retry' needs a 'cluster-secret' in the global section.",
+        ),
+        (
+            &["bind quic4@:1 ssl crt rsa.pem", "bind quic4@*:1 ssl crt rsa.pem"],
+            "'bind quic4@*:1' : the line at [x:9] has this QUIC address already.",
+        ),
+    ];
+    for (lines, expected) in rows {
+        let messages = refused(&[], lines);
+        assert!(messages.iter().any(|message| message == expected), "{expected}: {messages:#?}");
+    }
+}
+
+#[test]
+fn quic_addresses_that_differ_in_their_network_are_different() {
+    let lines = [
+        "bind quic4@:1 ssl crt rsa.pem",
+        "bind quic4@:1 ssl crt rsa.pem interface lo",
+        "bind quic4@:2 ssl crt rsa.pem",
+        "bind quic6@:1 ssl crt rsa.pem",
+        "bind :1 ssl crt rsa.pem",
+    ];
+    assert_eq!(binds(&[], &lines).len(), lines.len());
+}
+
+#[test]
+fn quic_limits_have_the_defaults_of_the_manual() {
+    let found = limits(&GlobalSpec::default(), 16_384);
+    assert!(found.listens && found.refuses_privileged_ports && found.segments);
+    assert_eq!((found.cluster_secret, found.retry_threshold), (None, None));
+    assert_eq!((found.idle_timeout, found.glitches, found.transmit_memory), (Some(Duration::from_secs(30)), 0, None));
+    // 90 % of 100 buffers.
+    let streams =
+        QuicStreamLimits { concurrent: 100, total: 0, connection_window: 1_638_400, stream_window: 1_474_560 };
+    assert_eq!(found.streams, streams);
+    let mut written = GlobalSpec { cluster_secret: Some("s".to_owned()), ..GlobalSpec::default() };
+    assert_eq!(limits(&written, 16_384).retry_threshold, Some(100));
+    written.tune.quic = QuicTuneSpec {
+        listen: Some(false),
+        transmit_memory: Some(1 << 30),
+        reject_privileged_ports: Some(false),
+        idle_timeout: Some(0),
+        max_window: None,
+        glitches: Some(7),
+        retry_threshold: Some(0),
+        streams: Some(10),
+        total_streams: Some(1_000),
+        receive_buffer: Some(100_000),
+        data_ratio: Some(50),
+        segmentation: Some(false),
+    };
+    let found = limits(&written, 16_384);
+    assert!(!found.listens && !found.refuses_privileged_ports && !found.segments);
+    assert_eq!((found.cluster_secret.as_deref(), found.retry_threshold), (Some(&b"s"[..]), Some(0)));
+    assert_eq!((found.idle_timeout, found.glitches, found.transmit_memory), (None, 7, Some(1 << 30)));
+    // Half of it, in whole buffers.
+    let streams = QuicStreamLimits { concurrent: 10, total: 1_000, connection_window: 100_000, stream_window: 65_536 };
+    assert_eq!(found.streams, streams);
+    written.tune.quic.data_ratio = Some(0);
+    assert_eq!(limits(&written, 16_384).streams.stream_window, 16_384);
+}
+
+#[test]
+fn an_inherited_descriptor_belongs_to_one_line() {
+    let found = binds(&[], &["bind quic+fd@9 ssl crt rsa.pem"]);
+    assert_eq!(found[0].address, BindAddress::Descriptor { fd: 9, kind: SocketKind::Quic, is_carrier: false });
+    assert!(found[0].listening.quic.is_some());
+    let twice = ["bind quic+fd@9 ssl crt rsa.pem", "bind quic+fd@9 ssl crt rsa.pem"];
+    let expected = "'bind' : file descriptor '9' is that of the line at [x:9] already.";
+    assert!(refused(&[], &twice).iter().any(|message| message == expected));
+}

@@ -1,0 +1,78 @@
+//! Opens the UDP sockets of a QUIC address, one for each worker that serves it. Must never receive a datagram.
+
+use crate::takeover::InheritedSockets;
+use config::spec::SocketKind;
+use engine::datagram_sockets::DatagramListening;
+use policy::program::{Bind, BindAddress};
+use rt::net::{BindOptions, DatagramSocket, steer_by_connection_id};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+/// The sockets of an address and their workers, in the same order.
+pub struct DatagramGroup {
+    workers: Arc<[usize]>,
+    sockets: Vec<DatagramSocket>,
+}
+
+impl DatagramGroup {
+    /// Opens a socket for each worker that serves the address; those received from an older process are used first. Without
+    /// `SO_REUSEPORT`, and for an inherited descriptor, there is one socket, which the first of the workers serves.
+    ///
+    /// # Errors
+    /// From the socket; `InvalidInput` if the address is not one of QUIC.
+    pub fn open(
+        bind: &Bind,
+        options: &BindOptions,
+        threads: u32,
+        inherited: &mut InheritedSockets,
+    ) -> io::Result<Self> {
+        let mut workers: Vec<usize> = match &bind.listening.threads {
+            None => (0..threads.max(1) as usize).collect(),
+            Some(chosen) => chosen.to_vec(),
+        };
+        let sockets = match &bind.address {
+            BindAddress::Descriptor { fd, kind: SocketKind::Quic, .. } => {
+                workers.truncate(1);
+                vec![DatagramSocket::inherit(*fd)?]
+            }
+            BindAddress::Quic(address) => {
+                if !options.reuse_port {
+                    workers.truncate(1);
+                }
+                let mut sockets = inherited.datagrams(*address, options, workers.len())?;
+                let missing = workers.len() - sockets.len();
+                sockets.extend(match options.reuse_port {
+                    true => DatagramSocket::bind_group(*address, options, missing)?,
+                    false if missing > 0 => vec![DatagramSocket::bind(*address, options)?],
+                    false => Vec::new(),
+                });
+                sockets
+            }
+            _ => return Err(io::ErrorKind::InvalidInput.into()),
+        };
+        if sockets.len() > 1 {
+            // A kernel that cannot steer distributes by addresses; the workers pass stray datagrams on.
+            let _ = steer_by_connection_id(&sockets);
+        }
+        Ok(Self { workers: workers.into(), sockets })
+    }
+
+    /// Returns the descriptors, in order.
+    pub fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.sockets.iter().filter_map(DatagramSocket::as_descriptor).collect()
+    }
+
+    /// Returns the sockets with their place in the configuration: the indexes of the frontend and of the address.
+    pub fn listen(self, frontend: usize, bind: usize) -> impl Iterator<Item = DatagramListening> {
+        let closed = Arc::default();
+        self.sockets.into_iter().enumerate().map(move |(place, socket)| DatagramListening {
+            frontend,
+            bind,
+            place,
+            workers: Arc::clone(&self.workers),
+            socket,
+            closed: Arc::clone(&closed),
+        })
+    }
+}
