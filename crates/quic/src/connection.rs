@@ -6,12 +6,12 @@ mod streams;
 use std::net::{IpAddr, SocketAddr};
 
 use base::moment::Moment;
-use quinn_proto::{StreamEvent, VarInt};
+use quinn_proto::{EndpointEvent, StreamEvent, VarInt};
 use tls::HandshakeInfo;
 
 use crate::closed::Closed;
-use crate::endpoint::{Endpoint, Handle, Input};
 use crate::half_open::HalfOpenGuard;
+use crate::handle::{Handle, Input};
 use crate::statistics::Statistics;
 use crate::stream::{Direction, StreamId, code};
 use crate::time::Clock;
@@ -20,7 +20,7 @@ use crate::transmit::Transmit;
 /// The number of datagrams that are sent at once most cheaply: more of them no longer fit into the processor's caches.
 pub const BATCH: usize = 10;
 
-/// What has happened on a connection.
+/// An event of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// The protocol is known: on the server's side, the ClientHello was read and a certificate selected.
@@ -94,21 +94,19 @@ impl Connection {
         Some(self.clock.moment(deadline))
     }
 
-    /// Exchanges connection ids and the like with its endpoint: after datagrams, deadlines, and before it is dropped.
-    /// False: it is over, and the endpoint has forgotten it.
-    pub fn settle(&mut self, endpoint: &mut Endpoint) -> bool {
+    /// Returns what its endpoint has to know. Nothing follows the end of the connection.
+    pub(crate) fn poll_endpoint_event(&mut self) -> Option<EndpointEvent> {
         if self.half_open.is_some() && (!self.inner.is_handshaking() || self.inner.is_closed()) {
             self.half_open = None;
         }
-        while !self.is_forgotten
-            && let Some(event) = self.inner.poll_endpoint_events()
-        {
-            self.is_forgotten = event.is_drained();
-            if let Some(answer) = endpoint.process(self.handle, event) {
-                self.inner.handle_event(answer);
-            }
-        }
-        !self.is_forgotten
+        let event = self.inner.poll_endpoint_events().filter(|_| !self.is_forgotten)?;
+        self.is_forgotten = event.is_drained();
+        Some(event)
+    }
+
+    /// Whether its endpoint knows that it is over.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        self.is_forgotten
     }
 
     /// Returns the next event.

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use base::moment::{Moment, WallTime};
 use bytes::BytesMut;
 use quinn_proto::{
-    ClientConfig, ConnectError, ConnectionEvent, ConnectionHandle, ConnectionId, ConnectionIdGenerator, DatagramEvent,
-    EndpointConfig, EndpointEvent, NoneTokenStore, ServerConfig,
+    ClientConfig, ConnectError, ConnectionId, ConnectionIdGenerator, DatagramEvent, EndpointConfig, EndpointEvent,
+    NoneTokenStore, ServerConfig,
 };
 use tls::{Failure, HandshakeInfo, ServerIdentity};
 
@@ -19,6 +19,7 @@ use crate::connection::Connection;
 use crate::crypto::{ClientSide, ServerSide, VERSION};
 use crate::failures::Failures;
 use crate::half_open::HalfOpen;
+use crate::handle::{Handle, Input};
 use crate::secrets::Secrets;
 use crate::time::{Calendar, Clock};
 use crate::transmit::{Datagram, Transmit, mark};
@@ -66,20 +67,6 @@ pub struct Target {
     /// The protocols to offer; `None`: those of the settings.
     pub alpn: Option<Vec<Vec<u8>>>,
 }
-
-/// The number of a connection of an endpoint: small, and used again after its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Handle(pub(crate) ConnectionHandle);
-
-impl Handle {
-    pub fn index(self) -> usize {
-        self.0.0
-    }
-}
-
-/// A datagram for a connection.
-#[derive(Debug)]
-pub struct Input(pub(crate) ConnectionEvent);
 
 /// The result of receiving a datagram.
 #[derive(Debug)]
@@ -139,7 +126,7 @@ pub enum ConnectFailure {
     Handshake(Failure),
 }
 
-/// What an endpoint has for clients.
+/// The state of an endpoint for clients.
 struct Serving {
     failures: Arc<Failures>,
     half_open: Arc<HalfOpen>,
@@ -307,12 +294,18 @@ impl Endpoint {
         }
     }
 
-    /// Processes what a connection has for its endpoint. Returns the response to the connection.
-    pub(crate) fn process(&mut self, handle: Handle, event: EndpointEvent) -> Option<ConnectionEvent> {
-        self.inner.handle_event(handle.0, event)
+    /// Exchanges connection ids and the like with a connection: after its datagrams and deadlines, and before it is dropped.
+    /// False: it is over, and forgotten here.
+    pub fn settle(&mut self, connection: &mut Connection) -> bool {
+        while let Some(event) = connection.poll_endpoint_event() {
+            if let Some(answer) = self.inner.handle_event(connection.handle().0, event) {
+                connection.receive(Input(answer));
+            }
+        }
+        !connection.is_forgotten()
     }
 
-    /// Forgets a connection that was dropped before [`Connection::settle`] reported its end.
+    /// Forgets a connection that was dropped before [`Self::settle`] reported its end.
     pub fn forget(&mut self, handle: Handle) {
         self.inner.handle_event(handle.0, EndpointEvent::drained());
     }

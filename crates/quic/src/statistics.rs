@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What a connection has measured and counted.
+/// The measurements and counts of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Statistics {
     /// The smoothed round-trip time.

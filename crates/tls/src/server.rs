@@ -39,7 +39,7 @@ pub struct Settings {
     pub limits: RecordLimits,
     /// Maximum number of bytes of early data from a client (`allow-0rtt`); 0: rejected.
     pub early_data: u32,
-    /// Whether the handshakes are those of QUIC: by TLS 1.3, and with an ALPN protocol (RFC 9001, section 8).
+    /// Whether handshakes are QUIC's: an ALPN protocol is needed, flow control limits early data (RFC 9001, sections 4.6, 8).
     pub is_quic: bool,
 }
 
@@ -567,8 +567,7 @@ impl Maker<'_> {
     fn make(&mut self, entry: Entry) -> Result<(Entry, Ready), String> {
         let settings = &entry.settings;
         let ServerContext { provider, judge, context } = self.prepared(settings)?;
-        let versions =
-            if settings.is_quic { vec![&rustls::version::TLS13] } else { settings.algorithms.protocol_versions() };
+        let versions = settings.algorithms.protocol_versions();
         let builder = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&versions)
             .map_err(|error| error.to_string())?;
@@ -589,7 +588,6 @@ impl Maker<'_> {
         // A ticket can be used repeatedly. Early data is accepted with cached sessions, each resumed once: a replay is
         // rejected (RFC 8446, section 8.1).
         if settings.early_data > 0 && self.server.resumption.store.is_used() {
-            // With QUIC, flow control limits the data (RFC 9001, section 4.6.1).
             config.max_early_data_size = if settings.is_quic { u32::MAX } else { settings.early_data };
             config.send_half_rtt_data = true;
         } else if let Some(ticketer) = &self.server.ticketer {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use quinn_proto::congestion::{Controller, ControllerFactory};
 
-/// Makes controllers with a window of so many bytes.
+/// Makes controllers with a window of this number of bytes.
 pub(super) struct Factory(pub(super) u64);
 
 impl ControllerFactory for Factory {

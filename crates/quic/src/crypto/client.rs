@@ -7,7 +7,7 @@ use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectError, Side};
 use tls::{Failure, ServerIdentity};
 
-use super::{Session, encoded};
+use crate::crypto::session::{Session, encoded};
 
 /// The settings of one connection to a server.
 pub(crate) struct ClientSide {

@@ -6,7 +6,8 @@ use quinn_proto::crypto::{self, Keys, UnsupportedVersion};
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectionId, Side};
 
-use super::{Session, VERSION, encoded, initial_keys, retry};
+use crate::crypto::retry;
+use crate::crypto::session::{Session, VERSION, encoded, initial_keys};
 use crate::failures::Failures;
 
 /// The TLS settings of an address, and where failures are reported.

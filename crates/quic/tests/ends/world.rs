@@ -164,14 +164,14 @@ impl Side {
         let mut over = Vec::new();
         for (handle, connection) in &mut self.connections {
             connection.expire(now);
-            connection.settle(&mut self.endpoint);
+            self.endpoint.settle(connection);
             while let Some(event) = connection.poll_event() {
                 self.events.push_back((*handle, event));
             }
             while let Some(transmit) = connection.transmit(now, weir_quic::connection::BATCH, &mut self.out) {
                 sent.push((transmit, self.out[..transmit.size].to_vec()));
             }
-            if !connection.settle(&mut self.endpoint) {
+            if !self.endpoint.settle(connection) {
                 over.push(*handle);
             }
         }

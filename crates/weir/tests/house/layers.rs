@@ -54,6 +54,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "deflate",
             "wire",
             "config",
+            "rt",
             "balance",
             "tls",
             "quic",
