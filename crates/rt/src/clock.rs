@@ -29,6 +29,11 @@ pub fn moment() -> Moment {
     crate::sys::clock::monotonic()
 }
 
+/// Returns an instant of no meaning, for libraries that count from one: their times are differences from it.
+pub fn origin() -> Instant {
+    Instant::now()
+}
+
 /// Returns a random number from the kernel for code that runs outside of a worker, such as a hash key. Each call
 /// returns another one.
 pub fn seed() -> u64 {

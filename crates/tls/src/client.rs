@@ -121,7 +121,7 @@ impl Client {
             [only] => Some(only.clone()),
             _ => self.protocols.lock().unwrap_or_else(PoisonError::into_inner).get(&asked.name).cloned(),
         };
-        match known.filter(|name| name == b"h2" || name.starts_with(b"http/1.")) {
+        match known.filter(|name| name == b"h2" || name == b"h3" || name.starts_with(b"http/1.")) {
             Some(protocol) => ServerIdentity { early: true, protocol: Some(protocol), ..asked },
             None => asked,
         }

@@ -13,12 +13,11 @@ use rustls::pki_types::{ServerName, UnixTime};
 use rustls::server::UnbufferedServerConnection;
 use wire::client_hello::{self, Recognition};
 
-use crate::capture::Capture;
 use crate::client::{Client, ServerIdentity};
 use crate::details::DetailSet;
 use crate::events::{self, Assembly, Event};
 use crate::failure::Failure;
-use crate::handshake::{CompletedHandshake, Handshake, Peer, Progress, Secrets};
+use crate::handshake::{CompletedHandshake, Handshake, Peer, Progress, Secrets, info_of};
 use crate::handshake_info::HandshakeInfo;
 use crate::record::{self, Content, Protection, RecordError};
 use crate::server::{Choice, Server};
@@ -333,27 +332,14 @@ fn choose(server: &Arc<Server>, input: &[u8], out: &mut Vec<u8>) -> Result<Optio
         out.extend_from_slice(&events::plain_alert(events::DECODE_ERROR));
         return Err(Failure::NotTls);
     };
-    let Some(Choice { config, certificate, name, capture, judge, authorities, limits }) = server.choose(&hello) else {
+    let Some(choice) = server.choose(&hello) else {
         out.extend_from_slice(&events::plain_alert(events::UNRECOGNIZED_NAME));
         return Err(Failure::UnknownName);
     };
+    let with_secrets = server.wanted().has(DetailSet::SECRETS);
+    let info = info_of(server, &choice, &hello);
+    let Choice { config, judge, limits, .. } = choice;
     let peer = Peer::Client(UnbufferedServerConnection::new(config)?);
-    let version = message.get(4..6).map_or(0, |version| u16::from_be_bytes([version[0], version[1]]));
-    let kept = (capture > 0).then(|| Arc::new(Capture::of(version, &hello, capture)));
-    let wanted = server.wanted();
-    let mut details = wanted.begin();
-    if let Some(details) = &mut details {
-        details.note_client(&hello, wanted);
-    }
-    let info = HandshakeInfo {
-        server_name: name,
-        own: Some(certificate),
-        hello: kept,
-        authorities,
-        details,
-        ..HandshakeInfo::default()
-    };
-    let with_secrets = wanted.has(DetailSet::SECRETS);
     let sends_early = hello.extension(client_hello::extension::EARLY_DATA).is_some();
     Ok(Some(Handshake::new(peer, info, with_secrets, limits).judged(judge).wanting_early(sends_early)))
 }

@@ -11,7 +11,9 @@ pub const KEY_UPDATE: u8 = 24;
 pub const UPDATE_NOT_REQUESTED: [u8; 5] = [KEY_UPDATE, 0, 0, 1, 0];
 pub const CLOSE_NOTIFY: [u8; 2] = [1, 0];
 pub const NO_RENEGOTIATION: [u8; 2] = [1, 100];
+pub const UNEXPECTED_MESSAGE: u8 = 10;
 pub const DECODE_ERROR: u8 = 50;
+pub const INTERNAL_ERROR: u8 = 80;
 pub const UNRECOGNIZED_NAME: u8 = 112;
 /// RFC 7301, section 3.2.
 pub const NO_APPLICATION_PROTOCOL: u8 = 120;
@@ -114,14 +116,14 @@ impl Assembly {
 /// Returns the alert for a failure. `None`: the peer has ended the connection.
 pub fn alert_of(failure: &Failure) -> Option<u8> {
     Some(match failure {
-        Failure::Record(RecordError::Unexpected) => 10,
+        Failure::Record(RecordError::Unexpected) => UNEXPECTED_MESSAGE,
         Failure::Record(RecordError::BadMac) => 20,
         Failure::Record(RecordError::Overflow) => 22,
         Failure::Record(RecordError::Version) => 70,
-        Failure::Message | Failure::NotTls | Failure::Http => DECODE_ERROR,
+        Failure::Message | Failure::NotTls | Failure::Http | Failure::TooLarge => DECODE_ERROR,
         Failure::UnknownName => UNRECOGNIZED_NAME,
         Failure::OtherProtocol => NO_APPLICATION_PROTOCOL,
-        Failure::Handshake(_) | Failure::Keys => 80,
+        Failure::Handshake(_) | Failure::Keys => INTERNAL_ERROR,
         Failure::Alert(_) => return None,
     })
 }

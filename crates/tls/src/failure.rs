@@ -21,6 +21,8 @@ pub enum Failure {
     Keys,
     /// The server has rejected early data, and selected another protocol than that of the data.
     OtherProtocol,
+    /// A ClientHello is larger than any legitimate one.
+    TooLarge,
     /// The peer sent a fatal alert.
     Alert(u8),
 }
@@ -44,6 +46,7 @@ impl std::fmt::Display for Failure {
             Self::UnknownName => f.write_str("no certificate for that name"),
             Self::Handshake(error) => error.fmt(f),
             Self::Record(_) => f.write_str("invalid record"),
+            Self::TooLarge => f.write_str("the ClientHello is too large"),
             Self::Message => f.write_str("invalid message after the handshake"),
             Self::OtherProtocol => f.write_str("the server has chosen another protocol"),
             Self::Keys => f.write_str("unknown kind of keys"),

@@ -10,7 +10,9 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus, WriteTraffic};
 use rustls::{ExtractedSecrets, HandshakeKind};
+use wire::client_hello::ClientHello;
 
+use crate::capture::Capture;
 use crate::details::listening;
 use crate::early_data::EarlyData;
 use crate::failure::Failure;
@@ -18,6 +20,7 @@ use crate::faults::Fault;
 use crate::handshake_info::HandshakeInfo;
 use crate::limits::RecordLimits;
 use crate::record::{self, HEADER, LARGEST, OVERHEAD};
+use crate::server::{Choice, Server};
 use crate::verify::OfClients;
 
 /// Number of bytes that a TLS 1.3 record adds to its data: the header, the tag, and the content type.
@@ -401,9 +404,27 @@ impl Handshake {
     }
 }
 
+/// Returns what is known of a handshake once the ClientHello has been read.
+pub(crate) fn info_of(server: &Server, choice: &Choice, hello: &ClientHello<'_>) -> HandshakeInfo {
+    let wanted = server.wanted();
+    let mut details = wanted.begin();
+    if let Some(details) = &mut details {
+        details.note_client(hello, wanted);
+    }
+    let kept = (choice.capture > 0).then(|| Arc::new(Capture::of(hello.version, hello, choice.capture)));
+    HandshakeInfo {
+        server_name: choice.name.clone(),
+        own: Some(Arc::clone(&choice.certificate)),
+        hello: kept,
+        authorities: choice.authorities.clone(),
+        details,
+        ..HandshakeInfo::default()
+    }
+}
+
 /// Returns the ignored errors of a client's certificate: verified again, since a resumed session contains only the
 /// certificate.
-fn ignored_faults(judge: &OfClients, peer: &[Box<[u8]>]) -> Vec<Fault> {
+pub(crate) fn ignored_faults(judge: &OfClients, peer: &[Box<[u8]>]) -> Vec<Fault> {
     let mut certificates = peer.iter().map(|one| CertificateDer::from(&**one));
     let Some(own) = certificates.next() else { return Vec::new() };
     let behind: Vec<_> = certificates.collect();
@@ -411,7 +432,7 @@ fn ignored_faults(judge: &OfClients, peer: &[Box<[u8]>]) -> Vec<Fault> {
 }
 
 /// Records the results of the handshake.
-fn note(common: &rustls::CommonState, info: &mut HandshakeInfo) {
+pub(crate) fn note(common: &rustls::CommonState, info: &mut HandshakeInfo) {
     info.version = common.protocol_version();
     info.suite = common.negotiated_cipher_suite().map(|suite| suite.suite());
     info.group = common.negotiated_key_exchange_group().map(|group| group.name());

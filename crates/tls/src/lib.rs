@@ -26,6 +26,7 @@ pub mod openssl;
 pub mod passphrase;
 pub mod pem;
 pub mod provider;
+pub mod quic;
 pub mod record;
 pub mod resumption;
 pub mod revocation;

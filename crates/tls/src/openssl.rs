@@ -22,6 +22,7 @@ fn reason(failure: &Failure) -> (u16, &'static str) {
         Failure::Record(RecordError::Unexpected) => (244, "unexpected message"),
         Failure::Message => (159, "length mismatch"),
         Failure::OtherProtocol => (235, "no application protocol"),
+        Failure::TooLarge => (152, "excessive message size"),
         Failure::Keys => (236, "bad handshake state"),
         Failure::Alert(number) => alert(*number),
         Failure::Handshake(error) => of_handshake(error),

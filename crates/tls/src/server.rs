@@ -39,6 +39,8 @@ pub struct Settings {
     pub limits: RecordLimits,
     /// Maximum number of bytes of early data from a client (`allow-0rtt`); 0: rejected.
     pub early_data: u32,
+    /// Whether handshakes are QUIC's: an ALPN protocol is needed, flow control limits early data (RFC 9001, sections 4.6, 8).
+    pub is_quic: bool,
 }
 
 /// The `verify` setting for clients.
@@ -424,7 +426,7 @@ impl Server {
             }
         };
         Some(Choice {
-            config: config_for(&ready.config, hello),
+            config: if entry.settings.is_quic { Arc::clone(&ready.config) } else { config_for(&ready.config, hello) },
             judge: ready.judge.clone(),
             authorities: match &entry.settings.verify {
                 Verify::None(_) => None,
@@ -586,7 +588,7 @@ impl Maker<'_> {
         // A ticket can be used repeatedly. Early data is accepted with cached sessions, each resumed once: a replay is
         // rejected (RFC 8446, section 8.1).
         if settings.early_data > 0 && self.server.resumption.store.is_used() {
-            config.max_early_data_size = settings.early_data;
+            config.max_early_data_size = if settings.is_quic { u32::MAX } else { settings.early_data };
             config.send_half_rtt_data = true;
         } else if let Some(ticketer) = &self.server.ticketer {
             config.ticketer = bound(ticketer, context);

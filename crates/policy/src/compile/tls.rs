@@ -217,7 +217,16 @@ impl Compiler<'_> {
         let prefers_clients_order = written.prefer_client_ciphers || defaults.prefer_client_ciphers;
         let capture = global.capture_size as usize;
         let early_data = if written.early_data { self.tls.early_data } else { 0 };
-        Some(Settings { algorithms, alpn, verify, prefers_clients_order, capture, limits: limits(global), early_data })
+        Some(Settings {
+            algorithms,
+            alpn,
+            verify,
+            prefers_clients_order,
+            capture,
+            limits: limits(global),
+            early_data,
+            is_quic: false,
+        })
     }
 
     /// Compiles the TLS parameters of a server; `None` if it has none, or an error was reported.

@@ -1,0 +1,138 @@
+//! Connection ids of this program: 8 bytes that lead a datagram to its worker and its process (RFC 9000, section 5.1).
+//! Must never reveal which ids belong to one connection.
+
+use std::time::Duration;
+
+use aws_lc_rs::hmac;
+use quinn_proto::{ConnectionId, ConnectionIdGenerator, InvalidCid};
+
+/// Length of an id in bytes.
+pub const LENGTH: usize = 8;
+/// Number of bytes of an id that are its place.
+const PLACED: usize = 2;
+/// The bit of the first byte that marks a long header (RFC 9000, section 17.2).
+const LONG: u8 = 0x80;
+/// The types of long headers whose destination id the client may have chosen: Initial and 0-RTT.
+const CHOSEN_BY_CLIENT: [u8; 2] = [0x00, 0x10];
+/// Offset of the length of the destination id in a long header.
+const LENGTH_AT: usize = 5;
+
+/// The owner of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Place {
+    /// The worker's number: the first byte of an id.
+    pub worker: u8,
+    /// The process: the second byte of an id.
+    pub process: u8,
+}
+
+/// Returns the place in the destination id of a datagram. `None`: a client may have chosen the id, it has another length
+/// than those of this program, or the datagram is too short.
+pub fn place(datagram: &[u8]) -> Option<Place> {
+    let (first, rest) = datagram.split_first()?;
+    let id = if first & LONG == 0 {
+        rest.first_chunk::<LENGTH>()?
+    } else {
+        if CHOSEN_BY_CLIENT.contains(&(first & 0x30)) || datagram.get(1..LENGTH_AT)? == [0; 4] {
+            return None;
+        }
+        if usize::from(*datagram.get(LENGTH_AT)?) != LENGTH {
+            return None;
+        }
+        datagram.get(LENGTH_AT + 1..)?.first_chunk::<LENGTH>()?
+    };
+    Some(Place { worker: id[0], process: id[1] })
+}
+
+/// Makes the ids of an endpoint: its place, and bytes of a keyed function of a counter.
+pub(crate) struct Generator {
+    place: Place,
+    key: hmac::Key,
+    count: u64,
+}
+
+impl Generator {
+    pub(crate) fn new(place: Place, seed: &[u8; 32]) -> Self {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &[&b"connection ids"[..], seed].concat());
+        Self { place, key, count: 0 }
+    }
+}
+
+impl ConnectionIdGenerator for Generator {
+    fn generate_cid(&mut self) -> ConnectionId {
+        let random = hmac::sign(&self.key, &self.count.to_be_bytes());
+        self.count = self.count.wrapping_add(1);
+        let mut id = [0; LENGTH];
+        id[..PLACED].copy_from_slice(&[self.place.worker, self.place.process]);
+        id[PLACED..].copy_from_slice(&random.as_ref()[..LENGTH - PLACED]);
+        ConnectionId::new(&id)
+    }
+
+    /// Refuses the ids of other workers of this process, whose connections may be alive: they get no stateless reset.
+    fn validate(&self, id: &ConnectionId) -> Result<(), InvalidCid> {
+        match **id {
+            [worker, process, ..] if process == self.place.process && worker != self.place.worker => Err(InvalidCid),
+            _ => Ok(()),
+        }
+    }
+
+    fn cid_len(&self) -> usize {
+        LENGTH
+    }
+
+    fn cid_lifetime(&self) -> Option<Duration> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datagrams_name_their_place() {
+        let id = [3, 9, 1, 2, 3, 4, 5, 6];
+        let short = [&[0x40][..], &id, &[7; 20]].concat();
+        let long = |first: u8, version: u32, length: u8| {
+            [&[first][..], &version.to_be_bytes(), &[length], &id, &[8; 20]].concat()
+        };
+        let here = Some(Place { worker: 3, process: 9 });
+        let rows = [
+            ("short header", short.clone(), here),
+            ("Handshake", long(0xe0, 1, 8), here),
+            ("Initial", long(0xc0, 1, 8), None),
+            ("0-RTT", long(0xd0, 1, 8), None),
+            ("another length", long(0xe0, 1, 9), None),
+            ("version negotiation", long(0xe0, 0, 8), None),
+            ("nothing", Vec::new(), None),
+        ];
+        for (name, datagram, expected) in rows {
+            assert_eq!(place(&datagram), expected, "{name}");
+        }
+        for (whole, length) in [(short, 9), (long(0xe0, 1, 8), 14)] {
+            assert!((0..length).all(|cut| place(&whole[..cut]).is_none()) && place(&whole[..length]).is_some());
+        }
+    }
+
+    #[test]
+    fn ids_carry_their_place_and_are_never_the_same() {
+        let here = Place { worker: 5, process: 200 };
+        let mut ids = Generator::new(here, &[1; 32]);
+        let mut others = Generator::new(here, &[2; 32]);
+        let made: std::collections::HashSet<ConnectionId> =
+            (0..1_000).flat_map(|_| [ids.generate_cid(), others.generate_cid()]).collect();
+        assert_eq!(made.len(), 2_000);
+        assert!(made.iter().all(|id| id.len() == LENGTH && id[..2] == [5, 200]));
+        assert_eq!(Generator::new(here, &[1; 32]).generate_cid(), Generator::new(here, &[1; 32]).generate_cid());
+    }
+
+    #[test]
+    fn ids_of_other_workers_are_left_alone() {
+        let ids = Generator::new(Place { worker: 1, process: 7 }, &[0; 32]);
+        let rows = [([1, 7], true), ([2, 7], false), ([2, 8], true), ([1, 8], true)];
+        for (place, expected) in rows {
+            let id = ConnectionId::new(&[&place[..], &[0; 6]].concat());
+            assert_eq!(ids.validate(&id).is_ok(), expected, "{place:?}");
+        }
+    }
+}
