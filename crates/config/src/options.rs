@@ -69,7 +69,7 @@ pub const FEATURES: &[(&str, bool)] = &[
 ];
 
 /// Whether QUIC clients are served. If not, a QUIC address is an error.
-pub const QUIC_IS_SERVED: bool = false;
+pub const QUIC_IS_SERVED: bool = true;
 
 /// Names that `enabled(…)` accepts (section 2.4), and whether each is on unless the command line turns it off.
 pub const RUN_TIME_OPTIONS: &[(&str, bool)] = &[

@@ -14,6 +14,7 @@ use crate::buffered_body::BufferedBody;
 use crate::ending::{CloseManner, Ending};
 use crate::h1::{ReadResult, Server, first_payload};
 use crate::h2::{self, Kill};
+use crate::h3;
 use crate::transport::{Insecure, Transport};
 
 /// The source of a request, and the sink of its answer.
@@ -24,6 +25,8 @@ pub enum Downstream {
     H1(Server),
     /// A stream of HTTP/2.
     H2(h2::Stream),
+    /// A stream of HTTP/3.
+    H3(h3::Stream),
 }
 
 /// The format of answer heads for a client.
@@ -33,6 +36,8 @@ pub enum HeadFormat {
     H1,
     /// As frames of the stream with this identifier (RFC 9113).
     H2(u32),
+    /// As a frame of a stream (RFC 9114).
+    H3,
 }
 
 impl HeadFormat {
@@ -49,6 +54,7 @@ impl HeadFormat {
         match self {
             Self::H1 => h1::encode_response(head, edits, out),
             Self::H2(stream) => wire::h2::encode_response(stream, head, edits, out),
+            Self::H3 => wire::h3::encode_response(head, edits, out),
         }
     }
 }
@@ -59,12 +65,14 @@ macro_rules! on {
         match $client {
             Self::H1($either) => $same,
             Self::H2($either) => $same,
+            Self::H3($either) => $same,
         }
     };
     ($client:expr, $server:ident => $h1:expr, $stream:ident => $several:expr) => {
         match $client {
             Self::H1($server) => $h1,
             Self::H2($stream) => $several,
+            Self::H3($stream) => $several,
         }
     };
 }
@@ -78,6 +86,10 @@ macro_rules! with_client {
                 $same
             }
             $crate::downstream::Downstream::H2(stream) => {
+                let $end = &mut *stream;
+                $same
+            }
+            $crate::downstream::Downstream::H3(stream) => {
                 let $end = &mut *stream;
                 $same
             }
@@ -133,6 +145,7 @@ impl Downstream {
         match self {
             Self::H1(_) => false,
             Self::H2(stream) => stream.has_failed(),
+            Self::H3(stream) => stream.has_failed(),
         }
     }
 
@@ -141,6 +154,7 @@ impl Downstream {
         match self {
             Self::H1(_) => false,
             Self::H2(stream) => stream.was_whole(),
+            Self::H3(stream) => stream.was_whole(),
         }
     }
 
@@ -149,6 +163,7 @@ impl Downstream {
         match self {
             Self::H1(_) => false,
             Self::H2(stream) => stream.has_ended(),
+            Self::H3(stream) => stream.has_ended(),
         }
     }
 
@@ -229,6 +244,7 @@ impl Downstream {
         match self {
             Self::H1(_) => HeadFormat::H1,
             Self::H2(stream) => HeadFormat::H2(stream.number()),
+            Self::H3(_) => HeadFormat::H3,
         }
     }
 
@@ -238,6 +254,7 @@ impl Downstream {
         match self {
             Self::H1(_) => {}
             Self::H2(stream) => stream.complete(trailers),
+            Self::H3(stream) => stream.complete(trailers),
         }
     }
 
@@ -284,7 +301,7 @@ impl Downstream {
     pub fn end(self, manner: CloseManner, now: Moment) -> Option<Ending> {
         match self {
             Self::H1(server) => server.end(manner, now),
-            Self::H2(_) => None,
+            Self::H2(_) | Self::H3(_) => None,
         }
     }
 
@@ -294,6 +311,7 @@ impl Downstream {
         match self {
             Self::H1(_) => false,
             Self::H2(stream) => !stream.was_whole() && !stream.keeps(),
+            Self::H3(stream) => !stream.was_whole() && !stream.keeps(),
         }
     }
 
@@ -302,6 +320,7 @@ impl Downstream {
         match self {
             Self::H1(server) => server.is_reset(),
             Self::H2(stream) => stream.has_failed(),
+            Self::H3(stream) => stream.has_failed(),
         }
     }
 
@@ -310,6 +329,7 @@ impl Downstream {
         match self {
             Self::H1(_) => {}
             Self::H2(stream) => stream.keep(what),
+            Self::H3(stream) => stream.keep(what),
         }
     }
 
@@ -327,6 +347,10 @@ impl Downstream {
                 stream.refuse();
                 true
             }
+            Self::H3(stream) => {
+                stream.refuse();
+                true
+            }
         }
     }
 
@@ -336,6 +360,7 @@ impl Downstream {
         match self {
             Self::H1(_) => true,
             Self::H2(stream) => crate::flow::ByteSource::completes(stream),
+            Self::H3(stream) => crate::flow::ByteSource::completes(stream),
         }
     }
 

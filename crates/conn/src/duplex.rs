@@ -10,6 +10,7 @@ use crate::carrier::Carrier;
 use crate::downstream::{Downstream, with_client};
 use crate::flow::{ByteSink, ByteSource, Flow, FlowError, FlowProgress, FlowStep};
 use crate::h2;
+use crate::h3;
 use crate::transport::Transport;
 
 /// One end of a tunnel: a connection, or a stream of one.
@@ -26,6 +27,12 @@ impl TunnelEnd for Transport {
 }
 
 impl TunnelEnd for h2::Stream {
+    fn end(&mut self) {
+        self.complete(None);
+    }
+}
+
+impl TunnelEnd for h3::Stream {
     fn end(&mut self) {
         self.complete(None);
     }

@@ -14,6 +14,8 @@ use crate::carrier::Carrier;
 use crate::downstream::Downstream;
 use crate::fcgi;
 use crate::h2;
+use crate::h3;
+use crate::quic::Link;
 use crate::transport::Transport;
 
 pub use crate::h2::Ping;
@@ -23,6 +25,8 @@ pub use crate::h2::Ping;
 pub enum Protocol {
     /// HTTP/2.
     H2,
+    /// HTTP/3, over QUIC.
+    H3,
 }
 
 /// How the first bytes of a client's connection compare with those of a protocol.
@@ -49,6 +53,7 @@ impl Protocol {
     pub fn major(self) -> u32 {
         match self {
             Self::H2 => 2,
+            Self::H3 => 3,
         }
     }
 
@@ -56,6 +61,8 @@ impl Protocol {
     pub fn compare(self, bytes: &[u8]) -> Beginning {
         let preface = match self {
             Self::H2 => wire::h2::PREFACE,
+            // It is chosen before its first bytes.
+            Self::H3 => return Beginning::Other,
         };
         match preface.starts_with(&bytes[..bytes.len().min(preface.len())]) {
             true if bytes.len() >= preface.len() => Beginning::Whole,
@@ -96,6 +103,8 @@ impl Protocol {
 pub enum ClientTerms {
     /// In HTTP/2.
     H2(h2::Terms),
+    /// In HTTP/3.
+    H3(h3::Terms),
 }
 
 /// Events of a client's connection since they were last taken, as its protocol counts them.
@@ -103,6 +112,8 @@ pub enum ClientTerms {
 pub enum ClientCounts {
     /// In HTTP/2.
     H2(h2::Counts),
+    /// In HTTP/3.
+    H3(h3::Counts),
 }
 
 /// Faults of a client, whatever its protocol.
@@ -121,6 +132,7 @@ impl ClientCounts {
     pub fn is_empty(&self) -> bool {
         match self {
             Self::H2(counts) => *counts == h2::Counts::default(),
+            Self::H3(counts) => *counts == h3::Counts::default(),
         }
     }
 
@@ -128,6 +140,7 @@ impl ClientCounts {
     pub fn faults(&self) -> Faults {
         match self {
             Self::H2(counts) => Faults { glitches: counts.glitches, malformed: counts.malformed, fatal: counts.fatal },
+            Self::H3(counts) => Faults { glitches: counts.glitches, malformed: counts.malformed, fatal: counts.fatal },
         }
     }
 }
@@ -139,6 +152,8 @@ impl ClientCounts {
 pub enum Connection<'a> {
     /// HTTP/2.
     H2(h2::Connection<'a>),
+    /// HTTP/3.
+    H3(Box<h3::Connection>),
 }
 
 /// Calls the protocol.
@@ -146,6 +161,7 @@ macro_rules! on {
     ($connection:expr, $protocol:ident => $call:expr) => {
         match $connection {
             Self::H2($protocol) => $call,
+            Self::H3($protocol) => $call,
         }
     };
 }
@@ -159,6 +175,7 @@ impl<'a> Connection<'a> {
                 let (transport, input) = client.bytes()?;
                 Some(Self::H2(h2::Connection::new(transport, input, terms)))
             }
+            ClientTerms::H3(_) => None,
         }
     }
 
@@ -169,6 +186,15 @@ impl<'a> Connection<'a> {
                 let (transport, input) = client.bytes()?;
                 Some(Self::H2(h2::Connection::reversed(transport, input, terms)))
             }
+            ClientTerms::H3(_) => None,
+        }
+    }
+
+    /// Serves a QUIC connection. `None`: the protocol of `terms` is not spoken over QUIC.
+    pub fn over_quic(link: Link, terms: ClientTerms) -> Option<Self> {
+        match terms {
+            ClientTerms::H2(_) => None,
+            ClientTerms::H3(terms) => Some(Self::H3(Box::new(h3::Connection::new(link, terms)))),
         }
     }
 
@@ -176,6 +202,7 @@ impl<'a> Connection<'a> {
     pub fn protocol(&self) -> Protocol {
         match self {
             Self::H2(_) => Protocol::H2,
+            Self::H3(_) => Protocol::H3,
         }
     }
 
@@ -184,6 +211,7 @@ impl<'a> Connection<'a> {
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Downstream>> {
         match self {
             Self::H2(protocol) => protocol.poll(cx).map(|stream| stream.map(Downstream::H2)),
+            Self::H3(protocol) => protocol.poll(cx).map(|stream| stream.map(Downstream::H3)),
         }
     }
 
@@ -210,13 +238,20 @@ impl<'a> Connection<'a> {
 
     /// Updates the time. Returns when this has to be called again at the latest.
     pub fn advance(&mut self, now: Moment) -> Option<Moment> {
-        on!(self, protocol => protocol.advance(now))
+        match self {
+            Self::H2(protocol) => protocol.advance(now),
+            Self::H3(protocol) => {
+                protocol.advance(now);
+                None
+            }
+        }
     }
 
     /// Returns what has happened since this was called before.
     pub fn take_counts(&self) -> ClientCounts {
         match self {
             Self::H2(protocol) => ClientCounts::H2(protocol.take_counts()),
+            Self::H3(protocol) => ClientCounts::H3(protocol.take_counts()),
         }
     }
 
@@ -289,13 +324,14 @@ macro_rules! on_server {
 }
 
 impl ServerConnection {
-    /// Starts `protocol` on an established transport.
-    pub fn new(protocol: Protocol, transport: Transport, terms: h2::Terms) -> (Self, Requests) {
+    /// Starts `protocol` on an established transport. `None`: it is not spoken on a transport.
+    pub fn new(protocol: Protocol, transport: Transport, terms: h2::Terms) -> Option<(Self, Requests)> {
         match protocol {
             Protocol::H2 => {
                 let (connection, requests) = h2::ServerConnection::new(transport, terms);
-                (Self::H2(Box::new(connection)), Requests::H2(requests))
+                Some((Self::H2(Box::new(connection)), Requests::H2(requests)))
             }
+            Protocol::H3 => None,
         }
     }
 

@@ -30,6 +30,24 @@ impl DatagramListening {
         self.workers.get(self.place).copied().unwrap_or(0)
     }
 
+    /// Returns its place and its socket.
+    pub fn split(self) -> (DatagramPlace, DatagramSocket) {
+        let Self { frontend, bind, socket, closed, .. } = self;
+        (DatagramPlace { frontend, bind, closed }, socket)
+    }
+}
+
+/// The place of a UDP socket in the configuration.
+#[derive(Debug)]
+pub struct DatagramPlace {
+    /// Index of the frontend.
+    pub frontend: usize,
+    /// Index of its `bind` line.
+    pub bind: usize,
+    closed: Arc<AtomicBool>,
+}
+
+impl DatagramPlace {
     /// Whether the address was closed.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)

@@ -33,6 +33,7 @@ pub mod outgoing;
 pub mod peering;
 pub mod probes;
 pub mod protocol;
+mod quic_listener;
 mod registry;
 pub mod resolve;
 mod reverse_connect;
@@ -194,6 +195,9 @@ pub async fn serve(shared: Arc<Process>, listening: Arc<[Listening]>) {
     for (number, place) in listening.iter().enumerate().filter(|(_, place)| place.is_served_by(id)) {
         start_accepting(&accepting, place.clone(), number);
     }
+    for place in worker.process.service::<DatagramSockets>().take(id) {
+        start_receiving(&accepting, place);
+    }
     drop(accepting);
     check::start(&worker);
     reverse_connect::start(&worker);
@@ -214,6 +218,17 @@ fn start_accepting(accepting: &Rc<Accepting>, place: Listening, number: usize) {
         listener::accept(Rc::clone(&accepting.0), place, number).await;
         drop(accepting);
     });
+}
+
+/// Starts receiving at the QUIC address of a socket, unless `tune.quic.listen` forbids it.
+fn start_receiving(accepting: &Rc<Accepting>, place: DatagramListening) {
+    let worker = Rc::clone(&accepting.0);
+    if !worker.generation().program.global.quic.listens {
+        return;
+    }
+    let number = worker.process.number_listener();
+    let receiving = quic_listener::accept(worker, place, number, Rc::clone(accepting));
+    rt::spawn(rt::Class::Normal, u64::MAX, receiving);
 }
 
 /// Starts accepting at further addresses of the newest configuration. Call it once every worker has adopted that.
@@ -237,6 +252,17 @@ pub fn listen(shared: &Arc<Process>, sockets: Vec<Listening>) {
 /// Receives at further QUIC addresses of the newest configuration. Call it once every worker has adopted that.
 pub fn receive(shared: &Arc<Process>, sockets: Vec<DatagramListening>) {
     shared.service::<DatagramSockets>().add(sockets);
+    for worker in 0..shared.workers() {
+        let job = |worker: &Rc<Worker>| {
+            let places = worker.process.service::<DatagramSockets>().take(worker.id);
+            if !places.is_empty() {
+                worker.begin_accepting();
+                let accepting = Rc::new(Accepting(Rc::clone(worker)));
+                places.into_iter().for_each(|place| start_receiving(&accepting, place));
+            }
+        };
+        rt::post(worker as rt::WorkerId, Box::new(move || on_worker(job)));
+    }
 }
 
 /// Closes addresses, each named by its frontend and its `bind` index. Clients that have connected by then are served.

@@ -7,8 +7,9 @@ use config::spec::Http2ErrorsSpec;
 use conn::glitches::GlitchLimits;
 use conn::h1::HeadLimits;
 use conn::h2;
+use conn::h3;
 use conn::multiplexed::{self, Beginning, ClientCounts, ClientTerms};
-use live::counters::{FrontCounters, Http2Counters};
+use live::counters::{FrontCounters, Http2Counters, QuicCount, QuicCounters};
 use policy::program::{Global, Http2Limits, MuxProtocol};
 
 /// Protocol of a client's connection.
@@ -101,6 +102,7 @@ pub struct Grant {
 pub fn streams(protocol: multiplexed::Protocol, global: &Global) -> usize {
     match protocol {
         multiplexed::Protocol::H2 => global.http2.streams,
+        multiplexed::Protocol::H3 => global.quic.streams.concurrent as usize,
     }
 }
 
@@ -112,6 +114,7 @@ pub fn client_terms(protocol: multiplexed::Protocol, global: &Global, grant: &Gr
             accept_unsafe: grant.accept_unsafe,
             ..http2_terms(&global.http2, global.glitches.http2_clients, global, grant.head)
         }),
+        multiplexed::Protocol::H3 => ClientTerms::H3(http3_terms(global, grant)),
     }
 }
 
@@ -132,6 +135,21 @@ pub fn http2_terms(limits: &Http2Limits, threshold: Option<u32>, global: &Global
     }
 }
 
+/// Returns what a connection of HTTP/3 grants.
+fn http3_terms(global: &Global, grant: &Grant) -> h3::Terms {
+    let threshold = global.quic.glitches;
+    h3::Terms {
+        max_streams: grant.streams,
+        max_total: global.quic.streams.total,
+        max_head: grant.head.max_head,
+        max_fields: grant.head.max_fields,
+        extends: global.http2.extends,
+        accept_unsafe: grant.accept_unsafe,
+        glitches: GlitchLimits { threshold, usage: global.glitches.usage },
+        budget: if threshold == 0 { h2::BUDGET } else { 0 },
+    }
+}
+
 /// Returns the number of log lines about requests that became no streams (`tune.h2.log-errors`).
 pub fn error_lines(counts: &ClientCounts, global: &Global) -> u32 {
     let faults = counts.faults();
@@ -141,6 +159,8 @@ pub fn error_lines(counts: &ClientCounts, global: &Global) -> u32 {
             Http2ErrorsSpec::Connection => faults.fatal,
             Http2ErrorsSpec::Stream => faults.fatal + faults.malformed,
         },
+        // There is no such setting for HTTP/3.
+        ClientCounts::H3(_) => 0,
     }
 }
 
@@ -191,10 +211,53 @@ impl Drop for Http2Connection<'_> {
     }
 }
 
+/// Guard that counts an open HTTP/3 connection and its streams.
+pub struct Http3Connection<'a> {
+    counters: &'a QuicCounters,
+    streams: Cell<u64>,
+}
+
+impl<'a> Http3Connection<'a> {
+    /// Counts a connection that begins.
+    pub fn new(counters: &'a QuicCounters) -> Self {
+        counters.open_connections.increment();
+        counters.connections.increment();
+        Self { counters, streams: Cell::new(0) }
+    }
+
+    /// Adds the events of the connection.
+    pub fn count(&self, counts: &h3::Counts) {
+        let counters = self.counters;
+        let rows = [
+            (counters.of(QuicCount::Http3Headers), counts.headers),
+            (counters.of(QuicCount::Http3Data), counts.data),
+            (counters.of(QuicCount::Http3Settings), counts.settings),
+            (counters.of(QuicCount::Http3Goaway), counts.departures),
+            (&counters.open_streams, counts.streams),
+            (&counters.streams, counts.streams),
+            (&counters.glitches, counts.glitches),
+        ];
+        rows.iter().filter(|(_, count)| *count > 0).for_each(|(sum, count)| sum.add(u64::from(*count)));
+        let open = self.streams.get() + u64::from(counts.streams);
+        let ended = u64::from(counts.ended).min(open);
+        counters.open_streams.subtract(ended);
+        self.streams.set(open - ended);
+    }
+}
+
+impl Drop for Http3Connection<'_> {
+    fn drop(&mut self) {
+        self.counters.open_connections.subtract(1);
+        self.counters.open_streams.subtract(self.streams.get());
+    }
+}
+
 /// A client's multiplexed connection, in the counters of its protocol.
 pub enum ClientConnection<'a> {
     /// HTTP/2.
     H2(Http2Connection<'a>),
+    /// HTTP/3.
+    H3(Http3Connection<'a>),
 }
 
 impl<'a> ClientConnection<'a> {
@@ -203,6 +266,7 @@ impl<'a> ClientConnection<'a> {
         counters.front.protocol.connections.subtract(1);
         match protocol {
             multiplexed::Protocol::H2 => Self::H2(Http2Connection::new(&counters.front_http2)),
+            multiplexed::Protocol::H3 => Self::H3(Http3Connection::new(counters.front_quic.used())),
         }
     }
 
@@ -210,6 +274,9 @@ impl<'a> ClientConnection<'a> {
     pub fn count(&self, counts: &ClientCounts) {
         match (self, counts) {
             (Self::H2(connection), ClientCounts::H2(counts)) => connection.count(counts),
+            (Self::H3(connection), ClientCounts::H3(counts)) => connection.count(counts),
+            // The counts are those of the connection's protocol.
+            _ => {}
         }
     }
 }

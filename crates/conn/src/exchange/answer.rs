@@ -456,6 +456,7 @@ impl Answer {
         let stream = match client {
             Downstream::H1(server) => return whole::send_answer(cx, &mut self.flow, &mut server.transport, moved),
             Downstream::H2(stream) => stream,
+            Downstream::H3(stream) => return whole::send_answer(cx, &mut self.flow, stream, moved),
         };
         if let Upstream::H2(request) = upstream
             && whole::pass_answer(&mut self.flow, request, stream, moved)

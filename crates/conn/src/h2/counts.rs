@@ -22,7 +22,7 @@ const FORGOTTEN: Duration = Duration::from_millis(100);
 const RESTORED: u32 = 10;
 
 /// Points of a stream that fails through its peer's fault: one more than its beginning has earned.
-pub(super) const FAILED_STREAM: u32 = 2;
+pub(crate) const FAILED_STREAM: u32 = 2;
 
 /// The number of CONTINUATION frames of a block that are no glitch.
 const FEW_PIECES: u32 = 4;
@@ -76,7 +76,7 @@ pub struct Counts {
 /// Further frames without use and other faults cost points of a budget. The budget is restored over time, and by every
 /// stream that begins: a client may cancel as many requests as it lets be served.
 #[derive(Debug)]
-pub(super) struct Allowance {
+pub(crate) struct Allowance {
     left: u32,
     /// The number of points spent.
     spent: u32,
@@ -88,12 +88,12 @@ pub(super) struct Allowance {
 }
 
 impl Allowance {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { left: ALLOWANCE, spent: 0, begun: 0, is_used: false, since: None }
     }
 
     /// Spends a frame without use. Returns whether it is a glitch.
-    pub(super) fn spend(&mut self) -> bool {
+    pub(crate) fn spend(&mut self) -> bool {
         let over = self.left == 0;
         self.left = self.left.saturating_sub(1);
         self.is_used = true;
@@ -101,25 +101,25 @@ impl Allowance {
     }
 
     /// Charges a fault with `points`; `begun` is the number of streams begun so far.
-    pub(super) fn charge(&mut self, points: u32, begun: u32) {
+    pub(crate) fn charge(&mut self, points: u32, begun: u32) {
         let earned = begun.saturating_sub(std::mem::replace(&mut self.begun, begun));
         self.spent = self.spent.saturating_sub(earned).saturating_add(points);
         self.is_used = true;
     }
 
     /// The number of points spent and not restored.
-    pub(super) fn spent(&self) -> u32 {
+    pub(crate) fn spent(&self) -> u32 {
         self.spent
     }
 
     /// Adds the frames earned by one that carries data.
     #[inline]
-    pub(super) fn earn(&mut self, frames: u32) {
+    pub(crate) fn earn(&mut self, frames: u32) {
         self.left = (self.left + frames).min(ALLOWANCE);
     }
 
     /// Updates the time, which restores points.
-    pub(super) fn advance(&mut self, now: Moment) {
+    pub(crate) fn advance(&mut self, now: Moment) {
         if self.is_used {
             self.restore(now);
         }

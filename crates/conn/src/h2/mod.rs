@@ -48,6 +48,7 @@ use crate::glitches::GlitchLimits;
 pub use connection::Connection;
 pub use control::Requests;
 pub use counts::Counts;
+pub(crate) use counts::{Allowance, FAILED_STREAM};
 pub(crate) use kill::Kill;
 #[cfg(any(test, feature = "machine"))]
 pub use machine::Machine;

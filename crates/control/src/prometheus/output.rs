@@ -18,7 +18,7 @@ use super::sample::{Samples, escape, labels_of, number};
 use super::selection::{SCOPES, Scope, Selection};
 use crate::field::Value;
 use crate::statistics::process::{ProcessInfo, ROWS};
-use crate::statistics::{B, Column, F, Kind, L, MODULES, NAME_SERVER_COUNTS, Object, S, columns};
+use crate::statistics::{B, Column, F, Kind, L, NAME_SERVER_COUNTS, Object, S, columns, module_columns};
 
 /// Objects visited per piece.
 const PIECE: usize = 128;
@@ -154,7 +154,7 @@ impl Output<'_> {
             let column = columns().find(|column| column.field.name == metric.column)?;
             return Some((Row::Own(metric), metric.name, column));
         }
-        let column = MODULES.get(place.metric - METRICS.len()).filter(|_| self.selection.extra)?;
+        let column = module_columns().nth(place.metric - METRICS.len()).filter(|_| self.selection.extra)?;
         Some((Row::Module, column.field.name, column))
     }
 

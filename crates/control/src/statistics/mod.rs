@@ -3,11 +3,13 @@
 
 mod column;
 mod detail;
+mod http1_columns;
 mod load;
 mod modules;
 mod object;
 pub(crate) mod process;
 mod protocol;
+mod quic_columns;
 mod standing;
 mod status;
 
@@ -24,11 +26,13 @@ pub(crate) const JSON_SCHEMA: &str = include_str!("schema.json");
 
 /// Returns all columns in order.
 pub(crate) fn columns() -> impl Iterator<Item = &'static Column> {
-    [load::COLUMNS, detail::COLUMNS, protocol::COLUMNS, modules::COLUMNS].into_iter().flatten()
+    [load::COLUMNS, detail::COLUMNS, protocol::COLUMNS].into_iter().flatten().chain(module_columns())
 }
 
-/// Columns of protocol counters.
-pub(crate) use modules::COLUMNS as MODULES;
+/// Returns the columns of protocol counters.
+pub(crate) fn module_columns() -> impl Iterator<Item = &'static Column> {
+    [modules::COLUMNS, quic_columns::COLUMNS, http1_columns::COLUMNS].into_iter().flatten()
+}
 
 /// Number of columns before those of the modules.
 pub(crate) const OWN: usize = load::COLUMNS.len() + detail::COLUMNS.len() + protocol::COLUMNS.len();

@@ -1,13 +1,11 @@
-//! Columns of the statistics, last part: counters of the protocols. In HAProxy's order, which programs rely on. Must
+//! Columns of the statistics: counters of HTTP/2 and TLS. In HAProxy's order, which programs rely on. Must
 //! never count anything.
-
-use live::counters::ProtocolCounter;
 
 use super::column::{Column, ColumnObjects, column};
 use super::object::{B, F, L, S};
 use crate::field::Value;
 
-/// Columns 119 to 144. A lone `-` precedes them in the CSV form.
+/// The columns of HTTP/2 and TLS. A lone `-` precedes them in the CSV form.
 pub(crate) const COLUMNS: &[Column] = &[
     column("h2_headers_rcvd", "MCPV", "Total number of received HEADERS frames", ColumnObjects::both(F | B), |o| {
         o.http2(|t| &t.headers_received)
@@ -94,35 +92,5 @@ pub(crate) const COLUMNS: &[Column] = &[
         "Total number of failed OCSP stapling (expired or error)",
         ColumnObjects::both(F | L | S | B),
         |_| Value::U64(0),
-    ),
-    column("h1_open_connections", "MGPV", "Count of currently open connections", ColumnObjects::both(F | B), |o| {
-        o.open_links()
-    }),
-    column("h1_open_streams", "MGPV", "Count of currently open streams", ColumnObjects::both(F | B), |_| Value::U64(0)),
-    column("h1_total_connections", "MCPV", "Total number of connections", ColumnObjects::both(F | B), |o| {
-        o.protocol_count(ProtocolCounter::Connections)
-    }),
-    column("h1_total_streams", "MCPV", "Total number of streams", ColumnObjects::both(F | B), |o| {
-        o.protocol_count(ProtocolCounter::Streams)
-    }),
-    column("h1_bytes_in", "MCPV", "Total number of bytes received", ColumnObjects::both(F | B), |o| {
-        o.protocol_count(ProtocolCounter::Received)
-    }),
-    column("h1_bytes_out", "MCPV", "Total number of bytes send", ColumnObjects::both(F | B), |o| {
-        o.protocol_count(ProtocolCounter::Sent)
-    }),
-    column(
-        "h1_spliced_bytes_in",
-        "MCPV",
-        "Total number of bytes received using kernel splicing",
-        ColumnObjects::both(F | B),
-        |o| o.protocol_count(ProtocolCounter::SplicedIn),
-    ),
-    column(
-        "h1_spliced_bytes_out",
-        "MCPV",
-        "Total number of bytes sendusing kernel splicing",
-        ColumnObjects::both(F | B),
-        |o| o.protocol_count(ProtocolCounter::SplicedOut),
     ),
 ];

@@ -5,7 +5,7 @@ use std::{borrow::Cow, time::Duration};
 
 use base::Moment;
 use config::spec::{BalanceSpec, Mode};
-use live::counters::{ContentCounters, Count, Http2Counters, ObjectCounters, Peak, ProtocolCounter, Rate, Sum};
+use live::counters::{QuicCount, QuicCounters, ContentCounters, Count, Http2Counters, ObjectCounters, Peak, ProtocolCounter, Rate, Sum};
 use live::health::Health;
 use live::{Admin, Checker, ServerStatus};
 use policy::program::{Bind, Program, Proxy, Server, ServerAddress, ServerPort};
@@ -135,13 +135,35 @@ impl<'a> Object<'a> {
     }
 
     /// A count of what HTTP does, 0 in TCP mode.
-    /// The part of a count that is not of HTTP/2; 0 in TCP mode.
+    /// The part of a count that is of neither HTTP/2 nor HTTP/3; 0 in TCP mode.
     pub(crate) fn http1_count(
         &self,
         of: impl Fn(&ObjectCounters) -> &Count,
         of_http2: impl Fn(&Http2Counters) -> &Count,
+        of_http3: impl Fn(&QuicCounters) -> &Count,
     ) -> Value {
-        Value::U64(if self.is_http() { self.sum.count(of).saturating_sub(self.http2_count(of_http2)) } else { 0 })
+        if !self.is_http() {
+            return Value::U64(0);
+        }
+        let others = self.http2_count(of_http2) + self.quic_count(of_http3);
+        Value::U64(self.sum.count(of).saturating_sub(others))
+    }
+
+    /// Returns a counter of QUIC and HTTP/3 of the object's side, under HAProxy's name.
+    pub(crate) fn quic(&self, count: QuicCount) -> Value {
+        self.quic_own(|counters| counters.of(count))
+    }
+
+    /// Returns a counter of QUIC and HTTP/3 of the object's side.
+    pub(crate) fn quic_own(&self, of: impl Fn(&QuicCounters) -> &Count) -> Value {
+        Value::U64(self.quic_count(of))
+    }
+
+    fn quic_count(&self, of: impl Fn(&QuicCounters) -> &Count) -> u64 {
+        match self.kind {
+            Kind::Backend | Kind::Server(_) => 0,
+            _ => self.worker.process.counters.quic(self.proxy.index, of),
+        }
     }
 
     pub(crate) fn tcp_count(&self, of: impl Fn(&ObjectCounters) -> &Count) -> Value {

@@ -15,13 +15,13 @@ pub(crate) const COLUMNS: &[Column] = &[
         |o| o.tcp_count(|t| &t.sessions),
     ),
     column("h1sess", "MCPP", "Total number of HTTP/1 sessions since process started", ColumnObjects::both(F), |o| {
-        o.http1_count(|t| &t.sessions, |t| &t.connections)
+        o.http1_count(|t| &t.sessions, |t| &t.connections, |t| &t.connections)
     }),
     column("h2sess", "MCPP", "Total number of HTTP/2 sessions since process started", ColumnObjects::both(F), |o| {
         o.http2(|t| &t.connections)
     }),
-    column("h3sess", "MCPP", "Total number of HTTP/3 sessions since process started", ColumnObjects::both(F), |_| {
-        Value::U64(0)
+    column("h3sess", "MCPP", "Total number of HTTP/3 sessions since process started", ColumnObjects::both(F), |o| {
+        o.quic_own(|counters| &counters.connections)
     }),
     column(
         "req_other",
@@ -35,7 +35,7 @@ pub(crate) const COLUMNS: &[Column] = &[
         "MCPP",
         "Total number of HTTP/1 sessions processed by this object since the worker process started",
         ColumnObjects::both(F),
-        |o| o.http1_count(|t| &t.requests, |t| &t.streams),
+        |o| o.http1_count(|t| &t.requests, |t| &t.streams, |t| &t.streams),
     ),
     column(
         "h2req",
@@ -49,7 +49,7 @@ pub(crate) const COLUMNS: &[Column] = &[
         "MCPP",
         "Total number of HTTP/3 sessions processed by this object since the worker process started",
         ColumnObjects::both(F),
-        |_| Value::U64(0),
+        |o| o.quic_own(|counters| &counters.streams),
     ),
     column("proto", "SGPV", "Protocol", ColumnObjects::both(L), |o| o.protocol()),
     column("priv_idle_cur", "MGPV", "Current number of private idle connections", ColumnObjects::both(S), |_| {

@@ -34,6 +34,11 @@ impl Session {
         });
     }
 
+    /// Sets the destination address of a connection without a socket of its own.
+    pub(crate) fn set_destination(&self, destination: SocketAddr) {
+        self.change(|ends| ends.destination = Some(Some(destination)));
+    }
+
     /// Reads from the stored addresses; `None`: none are stored.
     fn known<T>(&self, read: impl FnOnce(&Ends) -> Option<T>) -> Option<T> {
         let ends = self.ends.take();

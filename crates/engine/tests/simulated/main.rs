@@ -60,6 +60,8 @@ mod health;
 mod hedging;
 mod hits;
 mod http_client;
+mod http3;
+mod http3_client;
 mod http_options;
 mod inspecting;
 mod leaving;

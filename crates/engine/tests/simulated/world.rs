@@ -20,6 +20,7 @@ use config::{InputFile, LoadOptions};
 use control::peers::{PeerSocket, worker_of};
 use control::runtime::Opened;
 use control::saved_state::SavedServer;
+use engine::datagram_sockets::{DatagramListening, DatagramSockets};
 use engine::free_slots::Vacancies;
 use engine::generation::Generation;
 use engine::listener::Listening;
@@ -31,7 +32,7 @@ use engine::worker::{Process, SharedStreamState};
 use engine::{Addresses, Refusal};
 use live::{Live, table::Cursor};
 use policy::{compile::in_place_reload, program::BindAddress, program::Program};
-use rt::net::{Address, BindOptions, ListeningSocket};
+use rt::net::{Address, BindOptions, DatagramSocket, ListeningSocket, steer_by_connection_id};
 use rt::sim::{Link, Options, Simulation};
 use testkit::{Journal, Scope, line_matches, sleep};
 
@@ -272,6 +273,7 @@ impl Worlds {
             shared.generation().know_specification(written.clone());
             let shared = Arc::new(shared);
             let sockets: Arc<[Listening]> = open(program, None).into();
+            shared.service::<DatagramSockets>().add(open_datagrams(program, workers));
             shared.know_sockets(Sockets::of(sockets.iter(), [].iter(), [].iter()));
             (shared, (sockets, open_runtime(program), open_peers(program)))
         });
@@ -326,7 +328,7 @@ fn open(program: &Program, places: Option<&[(usize, usize)]>) -> Vec<Listening> 
     for proxy in program.proxies.iter().filter(|proxy| !proxy.disabled) {
         for bind in proxy.frontend.iter().flat_map(|frontend| &frontend.binds) {
             let is_meant = places.is_none_or(|places| places.contains(&(proxy.index, bind.index)));
-            if !is_meant || matches!(bind.address, BindAddress::Reverse { .. }) {
+            if !is_meant || matches!(bind.address, BindAddress::Reverse { .. } | BindAddress::Quic(_)) {
                 continue;
             }
             let BindAddress::Inet(address) = &bind.address else { panic!("{} is not simulated", bind.text) };
@@ -343,6 +345,31 @@ fn open(program: &Program, places: Option<&[(usize, usize)]>) -> Vec<Listening> 
         }
     }
     sockets
+}
+
+/// Opens the QUIC addresses of a program.
+fn open_datagrams(program: &Program, workers: usize) -> Vec<DatagramListening> {
+    let mut opened = Vec::new();
+    for proxy in program.proxies.iter().filter(|proxy| !proxy.disabled) {
+        for bind in proxy.frontend.iter().flat_map(|frontend| &frontend.binds) {
+            let BindAddress::Quic(address) = &bind.address else { continue };
+            let group: Arc<[usize]> = match bind.listening.threads.as_deref() {
+                Some(threads) => Arc::from(threads),
+                None => (0..workers).collect(),
+            };
+            let sockets = DatagramSocket::bind_group(*address, &BindOptions::default(), group.len()).unwrap();
+            steer_by_connection_id(&sockets).unwrap();
+            opened.extend(sockets.into_iter().enumerate().map(|(place, socket)| DatagramListening {
+                frontend: proxy.index,
+                bind: bind.index,
+                place,
+                workers: Arc::clone(&group),
+                socket,
+                closed: Arc::default(),
+            }));
+        }
+    }
+    opened
 }
 
 fn open_runtime(program: &Program) -> Vec<Opened> {

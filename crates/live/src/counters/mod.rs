@@ -7,6 +7,7 @@ mod http2;
 mod kept;
 mod latency;
 mod lazy;
+mod quic;
 mod rate;
 pub mod shared;
 
@@ -16,6 +17,7 @@ pub use http2::Http2Counters;
 pub use kept::{CounterLine, KeptCounts, Side};
 pub use latency::{Latencies, LatencyCell, LatencySum, latency_of};
 pub use lazy::{BackCounters, ProxyCounters};
+pub use quic::{FrontQuicCounters, QuicCount, QuicCounters};
 pub use rate::Rate;
 
 use base::{AppendOnlyVec, Moment};
@@ -212,6 +214,8 @@ pub struct FrontCounters {
     pub unused_connections: Count,
     /// Its HTTP/2 connections with clients.
     pub front_http2: Http2Counters,
+    /// Its QUIC connections with clients.
+    pub front_quic: FrontQuicCounters,
     /// Bodies of its responses.
     pub front_content: ContentCounters,
 }
@@ -223,6 +227,7 @@ impl FrontCounters {
             binds: (0..binds).map(|_| ObjectCounters::default()).collect(),
             unused_connections: Count::default(),
             front_http2: Http2Counters::default(),
+            front_quic: FrontQuicCounters::default(),
             front_content: ContentCounters::default(),
         }
     }
@@ -303,6 +308,7 @@ impl WorkerCounters {
             if all {
                 proxy.unused_connections.set(0);
                 proxy.front_http2.clear();
+                proxy.front_quic.known().into_iter().for_each(QuicCounters::clear);
                 proxy.front_content.clear();
             }
             proxy.served().into_iter().for_each(|counters| counters.clear(all));
@@ -442,6 +448,12 @@ impl Counters {
     /// Sums an HTTP/2 counter, of a proxy's connections with clients (`front`) or servers.
     pub fn http2(&self, proxy: usize, front: bool, of: impl Fn(&Http2Counters) -> &Count) -> u64 {
         self.workers.iter().map(|worker| worker.proxies[proxy].http2(front, &of)).fold(0, u64::wrapping_add)
+    }
+
+    /// Sums a counter of the QUIC connections of a frontend.
+    pub fn quic(&self, proxy: usize, of: impl Fn(&QuicCounters) -> &Count) -> u64 {
+        let counters = self.workers.iter().filter_map(|worker| worker.proxies[proxy].front_quic.known());
+        counters.map(|counters| of(counters).get()).fold(0, u64::wrapping_add)
     }
 
     /// Sums the connections of a frontend that ended before their first byte.

@@ -115,7 +115,7 @@ pub async fn secure(session: &Session, stream: &mut Transport, early: Buffer) ->
 }
 
 /// Records the reason of a failed handshake, and logs it, except an empty connection with `option dontlognull`.
-fn fail(session: &Session, error: ConnectionError, is_told: bool) {
+pub(super) fn fail(session: &Session, error: ConnectionError, is_told: bool) {
     metrics::client_handshake(session, Handshake::Failed);
     tracing::session(session, &events::SSLC_ERR, "SSL handshake failed");
     session.error.set(error);

@@ -12,6 +12,7 @@ mod handshake;
 pub mod http;
 pub(super) mod keep_or_close;
 pub mod multiplexed;
+mod quic;
 mod run;
 mod start;
 pub mod tcp;
@@ -20,5 +21,6 @@ pub(super) mod tcp_transfer;
 pub(super) mod tunnel;
 
 pub use connection::{Client, EarlyStream};
+pub use quic::start_quic;
 pub use run::conclude_panicked;
 pub use start::{start, start_reversed};

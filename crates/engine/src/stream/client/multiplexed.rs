@@ -45,7 +45,7 @@ fn hand_over(session: &StreamTask, state: SharedStreamState) {
 }
 
 /// How a connection ended.
-enum End {
+pub(super) enum End {
     /// The client has disconnected.
     Gone,
     /// By a protocol error of the client.
@@ -76,7 +76,7 @@ pub async fn serve_reversed(session: &LocalRc<StreamTask>, client: &mut Client) 
 
 /// Serves the streams of a connection until it ends. An argument of an `async fn` is stored in its future twice: the
 /// connection is borrowed.
-async fn carry(session: &LocalRc<StreamTask>, connection: &mut Connection<'_>, timer: &mut rt::Timer) -> End {
+pub(super) async fn carry(session: &LocalRc<StreamTask>, connection: &mut Connection<'_>, timer: &mut rt::Timer) -> End {
     let mut carrying = Carrying {
         session,
         open: ClientConnection::begin(session.counters(), connection.protocol()),
@@ -117,7 +117,7 @@ async fn flush(session: &Session, connection: &mut Connection<'_>, timer: &mut r
 }
 
 /// Returns the connection's share of the limit for all connections (`tune.streams-elasticity`); `None`: there is no such limit.
-fn stream_share(session: &Session, protocol: Protocol) -> Option<StreamShare> {
+pub(super) fn stream_share(session: &Session, protocol: Protocol) -> Option<StreamShare> {
     let global = &session.generation().program.global;
     let most = u32::try_from(protocol::streams(protocol, global)).unwrap_or(u32::MAX);
     let all = global.streams.shared?;
@@ -133,7 +133,7 @@ fn under_load(limits: &StreamLimits, most: usize, waiting: usize) -> usize {
 }
 
 /// Returns the protocol limits for clients of a session's frontend.
-fn terms(session: &Session, protocol: Protocol, share: Option<&StreamShare>) -> ClientTerms {
+pub(super) fn terms(session: &Session, protocol: Protocol, share: Option<&StreamShare>) -> ClientTerms {
     let global = &session.generation().program.global;
     let streams = under_load(&global.streams, protocol::streams(protocol, global), rt::waiting_tasks());
     let grant = Grant {

@@ -133,9 +133,38 @@ async fn secure(session: &StreamTask, client: &mut Client) -> bool {
     handshake::secure(session, transport, early).await
 }
 
-/// Runs the rules on a connection (`before_session`), or on its session. `None`: it is rejected; otherwise the headers
-/// that are expected first.
+/// How a connection that a rule has rejected is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rejection {
+    /// Without notice to the client (`silent-drop`), optionally by a packet with that number of hops.
+    Silent(Option<u8>),
+    /// Before its session: a reset leaves no state on either side, whereas an orderly close waits for the client's.
+    Reset,
+    /// In order.
+    Close,
+}
+
+/// Runs the rules on a connection (`before_session`), or on its session, and closes a connection that is rejected. `None`: it
+/// is rejected; otherwise the headers that are expected first.
 pub(super) fn admit(session: &Session, client: &mut Transport, before_session: bool) -> Option<ExpectedHeader> {
+    let rejection = match judge(session, before_session) {
+        Ok(expected) => return Some(expected),
+        Err(rejection) => rejection,
+    };
+    // If the system refuses, the connection is closed nevertheless.
+    let _ = match rejection {
+        Rejection::Silent(hops) => client.forget(hops),
+        Rejection::Reset => client.set_linger_zero(),
+        Rejection::Close => Ok(()),
+    };
+    None
+}
+
+/// Runs the rules on a connection (`before_session`), or on its session. Returns the headers that are expected first.
+///
+/// # Errors
+/// A rule rejects the connection, which is counted.
+pub(super) fn judge(session: &Session, before_session: bool) -> Result<ExpectedHeader, Rejection> {
     let rules = &session.proxy().rules;
     let rules = if before_session { &rules.connection } else { &rules.session };
     if !before_session && rules.iter().any(|rule| matches!(rule.action, Action::SetEnd(..))) {
@@ -150,19 +179,16 @@ pub(super) fn admit(session: &Session, client: &mut Transport, before_session: b
             expected.netscaler = Some(of_address.unwrap_or(0));
         }
     });
-    let Some(ended) = ended else { return Some(expected) };
-    // If the system refuses, the connection is closed nevertheless.
-    let _ = match ended {
-        Final::SilentDrop(hops) => client.forget(*hops),
-        // A reset leaves no state on either side, whereas an orderly close waits for the client's.
-        _ if before_session => client.set_linger_zero(),
-        _ => Ok(()),
-    };
+    let Some(ended) = ended else { return Ok(expected) };
     match ended {
         Final::Exhausted => metrics::exhausted(session),
         _ => metrics::denied(session, before_session),
     }
-    None
+    Err(match ended {
+        Final::SilentDrop(hops) => Rejection::Silent(*hops),
+        _ if before_session => Rejection::Reset,
+        _ => Rejection::Close,
+    })
 }
 
 /// Whether connections of an address need preparation before they are served.

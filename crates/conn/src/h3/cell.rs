@@ -1,0 +1,159 @@
+//! A request stream as its connection and the task that serves it share it: what was received and not taken, and the
+//! progress of both messages. Must never read or write the connection.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell, RefMut};
+use std::task::{Context, Waker};
+
+use bytes::Bytes;
+use quic::StreamId;
+use wire::h3::{MessageReader, Role};
+use wire::http::priority::Priority;
+use wire::http::{Fields, Head};
+
+use crate::progress::FrameProgress;
+
+/// The arrival of a request's head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// It was received, in a field section of `length` bytes.
+    Here { length: usize },
+    /// It is answered with that status.
+    Refused { status: u16 },
+    /// No head was received that the task has not taken.
+    Nothing,
+}
+
+/// A request stream. Its half is borrowed before the state of its connection, never after.
+pub(super) struct StreamCell {
+    /// The identifier of the stream.
+    pub(super) id: StreamId,
+    half: RefCell<Half>,
+    /// Whether the last read has completed a frame.
+    pub(super) completes: Cell<bool>,
+    /// Whether the stream is reset as rejected if it is released before its answer is complete.
+    pub(super) refuses: Cell<bool>,
+    /// Whether the head of a prepared answer was sent: the rest is payload.
+    pub(super) answering: Cell<bool>,
+    /// A guard that is dropped when the stream is released.
+    pub(super) kept: RefCell<Option<Box<dyn Any>>>,
+}
+
+impl StreamCell {
+    pub(super) fn new(id: StreamId, longest: usize) -> Self {
+        Self {
+            id,
+            half: RefCell::new(Half::new(longest)),
+            completes: Cell::new(false),
+            refuses: Cell::new(false),
+            answering: Cell::new(false),
+            kept: RefCell::new(None),
+        }
+    }
+
+    /// Borrows the shared part.
+    #[inline]
+    pub(super) fn half(&self) -> RefMut<'_, Half> {
+        self.half.borrow_mut()
+    }
+}
+
+/// The shared part of a stream.
+pub(super) struct Half {
+    pub(super) reader: MessageReader,
+    /// Bytes of the stream whose frames were not read.
+    pub(super) unread: Bytes,
+    /// Payload that was not taken.
+    pub(super) payload: Bytes,
+    pub(super) arrival: Arrival,
+    pub(super) head: Head,
+    /// Whether the head was received.
+    pub(super) has_head: bool,
+    /// Trailers received after the payload.
+    pub(super) trailers: Option<Box<Fields>>,
+    /// Bytes of payload announced by the head and not received; `None`: the end of the stream ends the payload.
+    pub(super) announced: Option<u64>,
+    /// Progress of the payload.
+    pub(super) progress: FrameProgress,
+    /// Whether the client has ended its message.
+    pub(super) ended: bool,
+    /// Whether the stream was reset, or the connection has ended.
+    pub(super) failed: bool,
+    /// Whether the client has sent an invalid message.
+    pub(super) malformed: bool,
+    /// The priority of the answer, set by the client.
+    pub(super) priority: Priority,
+    /// Bytes of frames that are sent before anything else.
+    pub(super) prefix: Vec<u8>,
+    /// Bytes of payload that complete the DATA frame whose header was sent.
+    pub(super) frame_left: u64,
+    /// Whether the answer has ended.
+    pub(super) complete: bool,
+    /// Whether the end of the stream was sent.
+    pub(super) finished: bool,
+    /// Whether the task has released the stream.
+    pub(super) released: bool,
+    task: Option<Waker>,
+}
+
+impl Half {
+    fn new(longest: usize) -> Self {
+        Self {
+            reader: MessageReader::new(Role::Server, longest),
+            unread: Bytes::new(),
+            payload: Bytes::new(),
+            arrival: Arrival::Nothing,
+            head: Head::new(),
+            has_head: false,
+            trailers: None,
+            announced: None,
+            progress: FrameProgress::new(),
+            ended: false,
+            failed: false,
+            malformed: false,
+            priority: Priority::default(),
+            prefix: Vec::new(),
+            frame_left: 0,
+            complete: false,
+            finished: false,
+            released: false,
+            task: None,
+        }
+    }
+
+    /// Wakes the stream's task.
+    #[inline]
+    pub(super) fn wake(&mut self) {
+        if let Some(task) = self.task.take() {
+            task.wake();
+        }
+    }
+
+    /// Wakes the stream's task at the next event.
+    #[inline]
+    pub(super) fn wait(&mut self, cx: &Context<'_>) {
+        match &mut self.task {
+            Some(task) => task.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+    }
+
+    /// Ends the stream before its messages have ended.
+    pub(super) fn fail(&mut self) {
+        self.failed = true;
+        self.wake();
+    }
+
+    /// Takes the head that was received.
+    pub(super) fn take_head(&mut self, head: &mut Head) -> Arrival {
+        std::mem::swap(&mut self.head, head);
+        std::mem::replace(&mut self.arrival, Arrival::Nothing)
+    }
+
+    /// Releases what was received, after the task has released the stream.
+    pub(super) fn rest(&mut self) {
+        (self.unread, self.payload) = (Bytes::new(), Bytes::new());
+        (self.head, self.trailers, self.task) = (Head::new(), None, None);
+        self.released = true;
+    }
+}

@@ -1,0 +1,381 @@
+//! A client's connection: streams begin, and what they have to send is sent. Must never know what a request contains.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use base::moment::Moment;
+use quic::{Direction, Event, StreamId};
+use wire::h3::{self, ErrorCode};
+
+use super::cell::StreamCell;
+use super::control::{self, Control};
+use super::request_reader::Reading;
+use super::state::{Order, Shared, State};
+use super::stream::{Stream, finish};
+use super::{Counts, Terms};
+use crate::h2::{Kill, Ping};
+use crate::quic::Link;
+
+/// How the connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Departure {
+    /// It does not.
+    None,
+    /// GOAWAY was sent: it ends with its last stream.
+    Graceful,
+    /// It has ended.
+    Over,
+}
+
+/// A client's connection.
+pub struct Connection {
+    shared: Rc<Shared>,
+    control: Control,
+    departure: Departure,
+    /// Requests from this identifier on are rejected.
+    limit: Option<u64>,
+    /// Whether the client's fault has ended it.
+    faulted: bool,
+    /// Whether nothing can be sent to the client any more.
+    gone: bool,
+}
+
+impl Connection {
+    /// Serves a connection whose handshake is complete, or has received early data.
+    pub fn new(link: Link, terms: Terms) -> Self {
+        link.close_with(ErrorCode::NoError.number());
+        let control = Control::new(terms.max_head, terms.extends);
+        let shared = Rc::new(Shared { link, state: RefCell::new(State::new(terms)) });
+        Self { shared, control, departure: Departure::None, limit: None, faulted: false, gone: false }
+    }
+
+    /// Whether a stream is being served.
+    pub fn has_streams(&self) -> bool {
+        self.shared.state.borrow().open() > 0
+    }
+
+    /// Whether all bytes that were received have been processed.
+    pub fn is_drained(&self) -> bool {
+        true
+    }
+
+    /// The number of streams opened so far.
+    pub fn opened(&self) -> u32 {
+        self.shared.state.borrow().begun
+    }
+
+    /// The number of streams being served, and the maximum.
+    pub fn streams(&self) -> (usize, usize) {
+        let state = self.shared.state.borrow();
+        (state.open(), state.terms.max_streams)
+    }
+
+    /// Updates the time.
+    pub fn advance(&mut self, now: Moment) {
+        self.shared.state.borrow_mut().conduct.allowance.advance(now);
+    }
+
+    /// Takes the counters since the last call.
+    pub fn take_counts(&self) -> Counts {
+        std::mem::take(&mut self.shared.state.borrow_mut().counts)
+    }
+
+    /// Sends GOAWAY: requests that begin from now on are rejected, and the connection ends with its last stream. With
+    /// `lasts`, the client closes it.
+    pub fn leave(&mut self, lasts: bool) {
+        if self.departure == Departure::None && self.limit.is_none() {
+            let next = self.shared.state.borrow().next;
+            self.limit = Some(next);
+            self.control.go_away(next);
+            self.shared.state.borrow_mut().counts.departures_sent += 1;
+            if !lasts {
+                self.departure = Departure::Graceful;
+            }
+            self.shared.link.wake();
+        }
+    }
+
+    /// Processes events, and sends. Ready with a stream that has begun, or with `None`: the connection has ended.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Stream>> {
+        if self.departure == Departure::Over {
+            return Poll::Ready(None);
+        }
+        loop {
+            self.shared.link.begin(cx);
+            if self.process() || self.obey() {
+                return Poll::Ready(None);
+            }
+            let ready = self.shared.state.borrow_mut().ready.pop_front();
+            if let Some(cell) = ready {
+                return Poll::Ready(Some(Stream::new(Rc::clone(&self.shared), cell)));
+            }
+            self.control.send(&mut self.shared.link.connection());
+            if self.departure == Departure::Graceful && self.is_finished() {
+                self.departure = Departure::Over;
+                return Poll::Ready(None);
+            }
+            std::task::ready!(self.shared.link.poll_wait(cx));
+        }
+    }
+
+    /// Whether nothing is left to be done after GOAWAY.
+    fn is_finished(&self) -> bool {
+        let state = &mut *self.shared.state.borrow_mut();
+        state.rest();
+        state.open() == 0 && state.is_acknowledged() && self.control.is_sent()
+    }
+
+    /// Processes all events. Returns true if the connection has ended.
+    fn process(&mut self) -> bool {
+        while let Some(event) = self.shared.link.poll_event() {
+            let done = match event {
+                Event::StreamsOpened(Direction::Bidirectional) => self.accept(),
+                Event::StreamsOpened(Direction::Unidirectional) => {
+                    let (link, state) = (&self.shared.link, &mut *self.shared.state.borrow_mut());
+                    self.control.accept(&mut link.connection(), state)
+                }
+                Event::Readable(id) if id.direction() == Direction::Unidirectional => {
+                    let (link, state) = (&self.shared.link, &mut *self.shared.state.borrow_mut());
+                    self.control.read(id, &mut link.connection(), state)
+                }
+                Event::Readable(id) => self.note_readable(id),
+                Event::Writable(id) => self.note_writable(id),
+                Event::Finished(id) => self.note_finished(id),
+                Event::Stopped(id, _) => self.note_stopped(id),
+                Event::Closed(_) => {
+                    self.gone = true;
+                    self.end();
+                    return true;
+                }
+                Event::Hello | Event::Connected | Event::StreamsAvailable(_) => Ok(()),
+            };
+            if let Err(error) = done {
+                self.shared.order(Order::Fail(error.code));
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Carries out an order that concerns the whole connection. Returns true if it has ended.
+    fn obey(&mut self) -> bool {
+        let order = {
+            let state = &mut *self.shared.state.borrow_mut();
+            if state.conduct.is_unwelcome(&state.terms) && self.limit.is_none() {
+                state.order.get_or_insert(Order::Kill(Kill::Close));
+            }
+            if state.conduct.is_exhausted(&state.terms) {
+                state.order.get_or_insert(Order::Fail(ErrorCode::ExcessiveLoad));
+            }
+            state.order
+        };
+        match order {
+            None => return false,
+            Some(Order::Kill(Kill::Close)) => control::close(&self.shared.link, ErrorCode::NoError),
+            Some(Order::Kill(Kill::Forget(_))) => {
+                self.gone = true;
+                self.shared.link.forget();
+            }
+            Some(Order::Fail(code)) => {
+                self.faulted = true;
+                let state = &mut *self.shared.state.borrow_mut();
+                state.counts.connection_errors += 1;
+                state.counts.fatal += 1;
+                control::close(&self.shared.link, code);
+            }
+        }
+        self.end();
+        true
+    }
+
+    fn end(&mut self) {
+        self.departure = Departure::Over;
+        for cell in self.shared.state.borrow().streams() {
+            cell.half().fail();
+        }
+    }
+
+    /// Accepts the request streams that the client has opened.
+    fn accept(&mut self) -> Result<(), h3::Error> {
+        loop {
+            let Some(id) = self.shared.link.connection().accept(Direction::Bidirectional) else { return Ok(()) };
+            let longest = self.shared.state.borrow().terms.max_head;
+            let cell = Rc::new(StreamCell::new(id, longest));
+            self.shared.state.borrow_mut().push(Rc::clone(&cell));
+            if self.limit.is_some_and(|limit| id.number() >= limit) {
+                self.reject(&cell);
+                continue;
+            }
+            self.read_head(&cell);
+        }
+    }
+
+    /// Rejects a request that was not processed.
+    fn reject(&self, cell: &StreamCell) {
+        self.shared.abort(cell, &cell.half(), ErrorCode::RequestRejected);
+        self.shared.state.borrow_mut().remove(cell.id);
+    }
+
+    /// Reads the head of a request.
+    fn read_head(&mut self, cell: &Rc<StreamCell>) {
+        let reading = self.shared.read_head(cell, &mut cell.half());
+        match reading {
+            Reading::Head => {
+                let is_last = {
+                    let state = &mut *self.shared.state.borrow_mut();
+                    state.begin(Rc::clone(cell));
+                    state.terms.max_total > 0 && state.begun >= state.terms.max_total
+                };
+                if is_last {
+                    self.leave(false);
+                }
+            }
+            Reading::Blocked | Reading::Payload => {}
+            Reading::Ended | Reading::Failed => {
+                let half = &mut *cell.half();
+                if !half.malformed {
+                    self.shared.abort(cell, half, ErrorCode::RequestIncomplete);
+                }
+                let state = &mut *self.shared.state.borrow_mut();
+                state.counts.malformed += 1;
+                state.remove(cell.id);
+            }
+        }
+    }
+
+    fn note_readable(&mut self, id: StreamId) -> Result<(), h3::Error> {
+        let Some(cell) = self.shared.state.borrow().stream(id) else { return Ok(()) };
+        let has_head = cell.half().has_head;
+        if !has_head {
+            self.read_head(&cell);
+            return Ok(());
+        }
+        let half = &mut *cell.half();
+        if half.payload.is_empty() && half.unread.is_empty() && !half.released {
+            // A reset is seen by a task that does not read.
+            self.shared.read_payload(&cell, half);
+        }
+        half.wake();
+        Ok(())
+    }
+
+    fn note_writable(&mut self, id: StreamId) -> Result<(), h3::Error> {
+        let Some(cell) = self.shared.state.borrow().stream(id) else { return Ok(()) };
+        let half = &mut *cell.half();
+        if half.complete {
+            // A failed stream has no end.
+            let _ = finish(&self.shared, &cell, half);
+        }
+        half.wake();
+        Ok(())
+    }
+
+    fn note_finished(&mut self, id: StreamId) -> Result<(), h3::Error> {
+        let state = &mut *self.shared.state.borrow_mut();
+        state.note_acknowledged();
+        state.remove_released(id);
+        Ok(())
+    }
+
+    /// Handles STOP_SENDING: the client does not want the answer.
+    fn note_stopped(&mut self, id: StreamId) -> Result<(), h3::Error> {
+        let Some(cell) = self.shared.state.borrow().stream(id) else { return Ok(()) };
+        let half = &mut *cell.half();
+        {
+            let state = &mut *self.shared.state.borrow_mut();
+            state.counts.resets += 1;
+            if half.finished {
+                state.note_acknowledged();
+            } else if !half.complete {
+                state.conduct.note_failed_stream(&mut state.counts, state.begun);
+            }
+        }
+        self.shared.abort(&cell, half, ErrorCode::RequestCancelled);
+        half.fail();
+        if half.released {
+            self.shared.state.borrow_mut().remove(id);
+        }
+        Ok(())
+    }
+
+    /// A connection has no pings of its own: QUIC has.
+    pub fn ping(&mut self, now: Moment, interval: Duration) -> Ping {
+        Ping::Due(now + interval)
+    }
+
+    /// The number of pings that the client has acknowledged.
+    pub fn pongs(&self) -> u32 {
+        0
+    }
+
+    /// Ends all streams, and announces the end to the client.
+    pub fn close(&mut self) {
+        if !self.gone && self.departure != Departure::Over {
+            self.leave(false);
+            self.control.send(&mut self.shared.link.connection());
+            self.shared.link.send();
+        }
+        self.end();
+    }
+
+    /// Whether nothing can or may be sent to the client.
+    pub fn is_gone(&self) -> bool {
+        self.gone
+    }
+
+    /// Whether the connection has ended through the client's fault.
+    pub fn has_faulted(&self) -> bool {
+        self.faulted
+    }
+
+    /// Sends remaining bytes after the connection was closed, until the client has acknowledged all answers. Ready with a
+    /// number above 0 after progress; 0: nothing is left.
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
+        loop {
+            self.shared.link.begin(cx);
+            let mut progress = 0;
+            while let Some(event) = self.shared.link.poll_event() {
+                match event {
+                    Event::Finished(id) => {
+                        progress += 1;
+                        let _ = self.note_finished(id);
+                    }
+                    Event::Writable(id) => {
+                        progress += 1;
+                        let _ = self.note_writable(id);
+                    }
+                    Event::Stopped(id, _) => {
+                        let _ = self.note_stopped(id);
+                    }
+                    Event::Closed(_) => self.gone = true,
+                    _ => {}
+                }
+            }
+            if self.gone || self.shared.link.is_closed() || self.shared.state.borrow().is_acknowledged() {
+                return Poll::Ready(0);
+            }
+            if progress > 0 {
+                return Poll::Ready(progress);
+            }
+            std::task::ready!(self.shared.link.poll_wait(cx));
+        }
+    }
+
+    /// Ready when the last stream was released.
+    pub fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.shared.link.begin(cx);
+        if self.has_streams() { Poll::Pending } else { Poll::Ready(()) }
+    }
+}
+
+impl Drop for Connection {
+    /// Closes the connection; streams that were not released fail.
+    fn drop(&mut self) {
+        self.end();
+        if !self.shared.link.is_closed() {
+            control::close(&self.shared.link, ErrorCode::NoError);
+        }
+    }
+}

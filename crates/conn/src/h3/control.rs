@@ -1,0 +1,206 @@
+//! The unidirectional streams of a connection: the control streams of both sides and those of QPACK. Must never serve a
+//! request.
+
+use bytes::{Buf, Bytes};
+use quic::stream::{Part, ReadError};
+use quic::{Connection, Direction, StreamId};
+use wire::h3::qpack::AcknowledgmentReader;
+use wire::h3::{self, ControlFrame, ControlReader, ErrorCode, PeerStreams, Role, Settings, StreamType, TypeReader};
+use wire::http::priority::Priority;
+
+use super::request_reader::rank;
+use super::state::State;
+
+/// Bytes of a stream taken from the connection at once.
+const MOST: usize = 4096;
+
+/// Bytes of our control stream that may wait: GOAWAY frames only.
+const LARGEST_OUTPUT: usize = 1024;
+
+/// A stream of the client.
+struct PeerStream {
+    id: StreamId,
+    name: TypeReader,
+    /// Its type, once that was received.
+    kind: Option<StreamType>,
+}
+
+/// The unidirectional streams.
+pub(super) struct Control {
+    /// Our control stream, once it is open.
+    own: Option<StreamId>,
+    /// Bytes of it that were not sent.
+    output: Vec<u8>,
+    streams: Vec<PeerStream>,
+    peer: PeerStreams,
+    reader: ControlReader,
+    acknowledgments: AcknowledgmentReader,
+}
+
+impl Control {
+    /// Begins with our SETTINGS.
+    pub(super) fn new(max_section: usize, extends: bool) -> Self {
+        let mut output = Vec::new();
+        h3::push_stream_type(StreamType::Control, &mut output);
+        let settings =
+            Settings { max_section: Some(max_section as u64), extended_connect: extends, ..Settings::default() };
+        h3::push_settings(&settings, &mut output);
+        Self {
+            own: None,
+            output,
+            streams: Vec::new(),
+            peer: PeerStreams::new(Role::Server),
+            reader: ControlReader::new(Role::Server),
+            acknowledgments: AcknowledgmentReader::default(),
+        }
+    }
+
+    /// Announces that requests from this identifier on are not processed.
+    pub(super) fn go_away(&mut self, next: u64) {
+        if self.output.len() < LARGEST_OUTPUT {
+            h3::push_go_away(next, &mut self.output);
+        }
+    }
+
+    /// Sends what waits on our control stream.
+    pub(super) fn send(&mut self, connection: &mut Connection) {
+        if self.output.is_empty() {
+            return;
+        }
+        let own = match self.own {
+            Some(own) => own,
+            None => match connection.open(Direction::Unidirectional) {
+                Some(own) => *self.own.insert(own),
+                None => return,
+            },
+        };
+        if let Ok(written) = connection.write(own, &self.output) {
+            self.output.drain(..written);
+        }
+        if self.output.is_empty() {
+            self.output = Vec::new();
+        }
+    }
+
+    /// Whether everything was handed to the connection.
+    pub(super) fn is_sent(&self) -> bool {
+        self.output.is_empty()
+    }
+
+    /// Accepts the streams that the client has opened.
+    pub(super) fn accept(&mut self, connection: &mut Connection, state: &mut State) -> Result<(), h3::Error> {
+        while let Some(id) = connection.accept(Direction::Unidirectional) {
+            self.streams.push(PeerStream { id, name: TypeReader::default(), kind: None });
+            self.read(id, connection, state)?;
+        }
+        Ok(())
+    }
+
+    /// Reads what a stream has received.
+    ///
+    /// # Errors
+    /// The client has violated the protocol.
+    pub(super) fn read(
+        &mut self,
+        id: StreamId,
+        connection: &mut Connection,
+        state: &mut State,
+    ) -> Result<(), h3::Error> {
+        let Some(position) = self.streams.iter().position(|stream| stream.id == id) else { return Ok(()) };
+        loop {
+            match connection.read(id, MOST) {
+                Ok(Part::Chunk(bytes)) => {
+                    if !self.take(position, bytes, connection, state)? {
+                        return Ok(());
+                    }
+                }
+                Err(ReadError::Blocked) => return Ok(()),
+                Ok(Part::End) | Err(ReadError::Reset(_) | ReadError::Closed) => {
+                    let ended = self.streams.remove(position);
+                    return ended.kind.map_or(Ok(()), |kind| self.peer.close(kind));
+                }
+            }
+        }
+    }
+
+    /// Processes bytes of a stream. Returns false if no more of it are read.
+    fn take(
+        &mut self,
+        position: usize,
+        mut bytes: Bytes,
+        connection: &mut Connection,
+        state: &mut State,
+    ) -> Result<bool, h3::Error> {
+        let Some(stream) = self.streams.get_mut(position) else { return Ok(false) };
+        let kind = match stream.kind {
+            Some(kind) => kind,
+            None => {
+                let mut input = &bytes[..];
+                let Some(kind) = stream.name.read(&mut input) else { return Ok(true) };
+                let rest = input.len();
+                bytes.advance(bytes.len() - rest);
+                stream.kind = Some(kind);
+                if let Err(error) = self.peer.open(kind) {
+                    return self.refuse(position, error, connection, state);
+                }
+                kind
+            }
+        };
+        match kind {
+            StreamType::Control => self.read_control(&bytes, connection, state)?,
+            StreamType::QpackEncoder => state.decoder.read_instructions(&bytes)?,
+            StreamType::QpackDecoder => self.acknowledgments.read(&bytes)?,
+            StreamType::Push | StreamType::Unknown(_) => {}
+        }
+        Ok(true)
+    }
+
+    /// Refuses a stream; the connection goes on unless the error is one of it.
+    fn refuse(
+        &mut self,
+        position: usize,
+        error: h3::Error,
+        connection: &mut Connection,
+        state: &mut State,
+    ) -> Result<bool, h3::Error> {
+        if error.scope == h3::Scope::Connection {
+            return Err(error);
+        }
+        let stream = self.streams.remove(position);
+        connection.stop(stream.id, error.code.number());
+        state.conduct.note_idle_frame(&mut state.counts, state.begun);
+        Ok(false)
+    }
+
+    fn read_control(
+        &mut self,
+        bytes: &[u8],
+        connection: &mut Connection,
+        state: &mut State,
+    ) -> Result<(), h3::Error> {
+        let mut input = bytes;
+        while let Some(frame) = self.reader.next(&mut input)? {
+            match frame {
+                ControlFrame::Settings(_) => state.counts.settings += 1,
+                ControlFrame::GoAway(_) => state.counts.departures += 1,
+                ControlFrame::MaxPushId(_) | ControlFrame::Skipped { .. } => {
+                    state.conduct.note_idle_frame(&mut state.counts, state.begun);
+                }
+                ControlFrame::PriorityUpdate { stream, value } => {
+                    let priority = Priority::parse(value);
+                    state.conduct.note_idle_frame(&mut state.counts, state.begun);
+                    if let Some(cell) = state.numbered(stream) {
+                        cell.half().priority = priority;
+                        connection.set_priority(cell.id, rank(priority));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Closes the connection with an error.
+pub(super) fn close(link: &crate::quic::Link, code: ErrorCode) {
+    link.close(code.number(), code.name().as_bytes());
+}

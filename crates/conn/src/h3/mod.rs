@@ -1,0 +1,49 @@
+//! HTTP/3 (RFC 9114): connections of clients, and the streams on them. Must never know what a request asks for.
+//!
+//! One task processes the events of a connection and sends what it has to send ([`Connection`]); each stream has a task
+//! that serves it ([`Stream`]). Flow control, retransmission and the order of streams are those of QUIC
+//! ([`crate::quic::Link`]); a stream's task reads frames directly from its QUIC stream, and writes frames to it.
+
+mod cell;
+mod connection;
+mod control;
+mod counts;
+mod request_reader;
+mod state;
+mod stream;
+
+use wire::h2::Capacity;
+
+use crate::glitches::GlitchLimits;
+
+pub use connection::Connection;
+pub use counts::Counts;
+pub use stream::Stream;
+
+/// The limits of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// Concurrent streams.
+    pub max_streams: usize,
+    /// Total number of streams after which no other one begins. 0: no limit.
+    pub max_total: u32,
+    /// The most bytes of a head.
+    pub max_head: usize,
+    /// The most fields of a head (`tune.http.maxhdr`).
+    pub max_fields: usize,
+    /// Whether extended CONNECT is announced to clients (RFC 9220).
+    pub extends: bool,
+    /// `option accept-unsafe-violations-in-http-request`.
+    pub accept_unsafe: bool,
+    /// Limits of glitches.
+    pub glitches: GlitchLimits,
+    /// Points that the client's faults may cost before the connection ends ([`crate::h2::BUDGET`]). 0: no limit.
+    pub budget: u32,
+}
+
+impl Terms {
+    /// The limits of a head's fields.
+    fn capacity(&self) -> Capacity {
+        Capacity { bytes: self.max_head, fields: self.max_fields }
+    }
+}

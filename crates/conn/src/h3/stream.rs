@@ -1,0 +1,432 @@
+//! One stream of a client's connection, as seen by its request: a head, payload, the answer. Must never know how frames
+//! are read.
+
+use std::any::Any;
+use std::io::{self, IoSlice};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use base::buffer::Buffer;
+use bytes::Buf;
+use quic::stream::WriteError;
+use rt::net::Hangup;
+use wire::h1::{self, Edits, HeadLimits, Parse, RequestContext, Scan};
+use wire::h3::{self, FrameType};
+use wire::http::{Fields, Head};
+
+use super::cell::{Arrival, Half, StreamCell};
+use super::request_reader::Reading;
+use super::state::{Order, Shared};
+use crate::flow::{ByteSink, ByteSource, shrink};
+use crate::h1::server::{fits, grow, make_room, replace_front};
+use crate::h1::{ReadResult, UnreadBody};
+use crate::h2::Kill;
+
+/// The most bytes that a head needs in addition to its text when it is encoded as a frame.
+const MARGIN: usize = 512;
+
+/// The most bytes of payload of one DATA frame.
+const LARGEST: usize = 64 * 1024;
+
+/// A stream as seen by the task that serves its request.
+pub struct Stream {
+    shared: Rc<Shared>,
+    cell: Rc<StreamCell>,
+    /// Bytes taken from the connection and not consumed yet.
+    input: Buffer,
+}
+
+/// A stream is stored where a connection of HTTP/1 could be, in at most as much memory.
+const _: () = assert!(size_of::<Stream>() < size_of::<crate::h1::Server>());
+
+fn connection_closed() -> io::Error {
+    io::ErrorKind::ConnectionReset.into()
+}
+
+impl Stream {
+    pub(super) fn new(shared: Rc<Shared>, cell: Rc<StreamCell>) -> Self {
+        Self { shared, cell, input: Buffer::empty() }
+    }
+
+    /// Ends the whole connection with all of its streams.
+    pub(crate) fn kill(&mut self, kill: Kill) {
+        self.shared.order(Order::Kill(kill));
+    }
+
+    /// Marks the request as not processed: unless it is answered, the stream is reset with H3_REQUEST_REJECTED.
+    pub(crate) fn refuse(&mut self) {
+        self.cell.refuses.set(true);
+    }
+
+    /// Keeps a value alive until the stream is released.
+    pub(crate) fn keep(&mut self, what: Box<dyn Any>) {
+        self.cell.kept.replace(Some(what));
+    }
+
+    /// Whether it keeps a value.
+    pub(crate) fn keeps(&self) -> bool {
+        self.cell.kept.borrow().is_some()
+    }
+
+    /// The bytes taken from the connection and not consumed.
+    pub fn received(&self) -> &[u8] {
+        self.input.data()
+    }
+
+    /// Whether a head or a part of a body was received.
+    pub fn has_received(&self) -> bool {
+        !self.input.is_empty() || self.cell.half().arrival != Arrival::Nothing
+    }
+
+    /// Whether the request was received whole, and all of it was read.
+    pub fn has_ended(&self) -> bool {
+        let half = self.cell.half();
+        half.ended && !half.failed && half.payload.is_empty()
+    }
+
+    /// Whether it was reset, or its connection has ended.
+    pub fn has_failed(&self) -> bool {
+        self.cell.half().failed
+    }
+
+    /// Whether the request was received whole.
+    pub fn was_whole(&self) -> bool {
+        self.cell.half().ended
+    }
+
+    /// Takes the bytes taken from the connection and not consumed.
+    pub fn take_received(&mut self) -> Buffer {
+        std::mem::replace(&mut self.input, Buffer::empty())
+    }
+
+    /// Releases the input buffer if it is empty.
+    pub fn release(&mut self) {
+        if self.input.is_empty() {
+            self.input = Buffer::empty();
+        }
+    }
+
+    /// Ready when a read returns something.
+    pub fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let half = &mut *self.cell.half();
+        if half.arrival != Arrival::Nothing || !half.payload.is_empty() {
+            return Poll::Ready(());
+        }
+        match self.shared.read_payload(&self.cell, half) {
+            Reading::Blocked => {
+                half.wait(cx);
+                Poll::Pending
+            }
+            _ => Poll::Ready(()),
+        }
+    }
+
+    /// Whether a read returns something.
+    pub fn is_readable(&mut self) -> bool {
+        self.poll_readable(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    /// Takes the request's head.
+    pub fn take_head(&mut self, limits: &HeadLimits, _: &mut Scan, head: &mut Head) -> ReadResult {
+        match self.cell.half().take_head(head) {
+            Arrival::Refused { status } => ReadResult::Invalid { status, fault: None },
+            Arrival::Here { length } if !fits(head, length, limits.max_head) => {
+                ReadResult::Invalid { status: 431, fault: None }
+            }
+            Arrival::Here { .. } if head.field_count() >= limits.max_fields => {
+                ReadResult::Invalid { status: 400, fault: None }
+            }
+            Arrival::Here { length } => ReadResult::Head { body: UnreadBody::uncoded(head), length, glitch: false },
+            Arrival::Nothing => ReadResult::Closed,
+        }
+    }
+
+    /// Writes an answer in the text format of HTTP/1; the first call contains the whole head.
+    ///
+    /// # Errors
+    /// The stream's; `InvalidData` if the text is not an answer.
+    pub fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.cell.answering.get() {
+            return self.poll_payload(cx, bytes);
+        }
+        let invalid = || io::Error::from(io::ErrorKind::InvalidData);
+        let mut head = Head::new();
+        let limits = HeadLimits { max_head: bytes.len(), ..HeadLimits::default() };
+        let parsed = h1::parse_response(bytes, &limits, &RequestContext::default(), &mut Scan::default(), &mut head);
+        let Ok(Parse::Complete { consumed }) = parsed else { return Poll::Ready(Err(invalid())) };
+        let mut frame = Buffer::with_capacity(bytes.len() + MARGIN);
+        let edits = Edits { framing: head.framing, version: head.version(), ..Edits::interim() };
+        h3::encode_response(&head, &edits, &mut frame).map_err(|_| invalid())?;
+        let half = &mut *self.cell.half();
+        if half.failed {
+            return Poll::Ready(Err(connection_closed()));
+        }
+        half.prefix.extend_from_slice(frame.data());
+        // What does not fit now is sent before the payload.
+        self.flush_prefix(half)?;
+        self.shared.link.wake();
+        self.cell.answering.set(head.status() >= 200);
+        Poll::Ready(Ok(consumed))
+    }
+
+    /// Writes to the stream. Returns 0 if it has to wait.
+    fn write(&self, half: &mut Half, bytes: &[u8]) -> io::Result<usize> {
+        write(&self.shared, &self.cell, half, bytes)
+    }
+
+    /// Sends the bytes that have to be sent first. Returns false if some are left.
+    fn flush_prefix(&self, half: &mut Half) -> io::Result<bool> {
+        flush_prefix(&self.shared, &self.cell, half)
+    }
+
+    /// Writes payload as DATA frames. Returns the number of bytes written.
+    fn push_payload(&self, half: &mut Half, bytes: &[u8]) -> io::Result<usize> {
+        let mut written = 0;
+        while written < bytes.len() {
+            if half.frame_left == 0 {
+                let length = (bytes.len() - written).min(LARGEST);
+                half.prefix.extend_from_slice(h3::frame_header(FrameType::Data, length as u64).as_slice());
+                half.frame_left = length as u64;
+            }
+            if !self.flush_prefix(half)? {
+                break;
+            }
+            let most = usize::try_from(half.frame_left).unwrap_or(usize::MAX).min(bytes.len() - written);
+            let count = self.write(half, &bytes[written..written + most])?;
+            if count == 0 {
+                break;
+            }
+            half.frame_left -= count as u64;
+            written += count;
+        }
+        Ok(written)
+    }
+
+    fn poll_payload(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let half = &mut *self.cell.half();
+        let written = self.push_payload(half, bytes)?;
+        self.finish_write(cx, half, written, bytes.is_empty())
+    }
+
+    /// Wakes the connection if something was written, and waits otherwise.
+    fn finish_write(
+        &self,
+        cx: &Context<'_>,
+        half: &mut Half,
+        written: usize,
+        is_empty: bool,
+    ) -> Poll<io::Result<usize>> {
+        if half.failed {
+            return Poll::Ready(Err(connection_closed()));
+        }
+        self.shared.link.wake();
+        if written > 0 || is_empty {
+            return Poll::Ready(Ok(written));
+        }
+        self.shared.state.borrow_mut().counts.stalls += 1;
+        half.wait(cx);
+        Poll::Pending
+    }
+
+    /// Marks the answer as completely written, with trailers if there are some.
+    pub fn complete(&self, trailers: Option<&Fields>) {
+        let half = &mut *self.cell.half();
+        if half.failed || std::mem::replace(&mut half.complete, true) {
+            return;
+        }
+        if let Some(trailers) = trailers {
+            let start = half.prefix.len();
+            if h3::encode_trailers(trailers, &mut half.prefix).is_err() {
+                half.prefix.truncate(start);
+            }
+        }
+        // A failed stream has no end.
+        let _ = finish(&self.shared, &self.cell, half);
+        self.shared.link.wake();
+    }
+
+    /// Ready when the client has reset the stream or the connection has ended.
+    pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<Hangup> {
+        let half = &mut *self.cell.half();
+        if half.failed {
+            return Poll::Ready(Hangup::Error);
+        }
+        half.wait(cx);
+        Poll::Pending
+    }
+
+    /// As [`crate::h1::Server::begin_buffering`].
+    pub fn begin_buffering(&mut self) {
+        make_room(&mut self.input);
+    }
+
+    /// As [`crate::h1::Server::poll_buffer`].
+    ///
+    /// # Errors
+    /// The stream was reset.
+    pub fn poll_buffer(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<usize>>> {
+        if self.input.capacity() < rt::buffer_size() {
+            make_room(&mut self.input);
+        }
+        if self.input.room() == 0 {
+            return Poll::Ready(Ok(None));
+        }
+        read(&self.shared, &self.cell, cx, &mut self.input).map_ok(Some)
+    }
+
+    /// As [`crate::h1::Server::rest_buffering`].
+    pub fn rest_buffering(&mut self) {
+        shrink(&mut self.input);
+    }
+
+    /// As [`crate::h1::Server::grow`].
+    pub fn grow(&mut self, large: &mut Option<usize>) -> bool {
+        grow(&mut self.input, large)
+    }
+
+    /// As [`crate::downstream::Downstream::replace_body`].
+    pub fn replace_body(&mut self, length: usize, body: &[u8]) {
+        replace_front(&mut self.input, length, body);
+    }
+}
+
+/// Writes to a stream. Returns 0 if it has to wait.
+fn write(shared: &Shared, cell: &StreamCell, half: &mut Half, bytes: &[u8]) -> io::Result<usize> {
+    if half.failed {
+        return Err(connection_closed());
+    }
+    let written = shared.link.connection().write(cell.id, bytes);
+    match written {
+        Ok(count) => Ok(count),
+        Err(WriteError::Blocked) => Ok(0),
+        Err(WriteError::Stopped(_) | WriteError::Closed) => {
+            half.fail();
+            Err(connection_closed())
+        }
+    }
+}
+
+/// Sends the bytes that have to be sent first. Returns false if some are left.
+fn flush_prefix(shared: &Shared, cell: &StreamCell, half: &mut Half) -> io::Result<bool> {
+    if half.prefix.is_empty() {
+        return Ok(true);
+    }
+    let prefix = std::mem::take(&mut half.prefix);
+    let written = write(shared, cell, half, &prefix)?;
+    half.prefix = prefix;
+    half.prefix.drain(..written);
+    Ok(half.prefix.is_empty())
+}
+
+/// Sends the end of a stream once everything before it was sent. Returns false if the stream has to wait.
+pub(super) fn finish(shared: &Shared, cell: &StreamCell, half: &mut Half) -> io::Result<bool> {
+    if half.finished || !flush_prefix(shared, cell, half)? {
+        return Ok(half.finished);
+    }
+    half.prefix = Vec::new();
+    if shared.link.connection().finish(cell.id).is_err() {
+        half.fail();
+        return Err(connection_closed());
+    }
+    half.finished = true;
+    shared.state.borrow_mut().note_finished();
+    Ok(true)
+}
+
+/// Reads payload, as [`ByteSource::poll_read`].
+fn read(shared: &Shared, cell: &StreamCell, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
+    let half = &mut *cell.half();
+    if half.payload.is_empty() {
+        match shared.read_payload(cell, half) {
+            Reading::Head | Reading::Payload => {}
+            Reading::Ended => return Poll::Ready(Ok(0)),
+            Reading::Failed if half.malformed => return Poll::Ready(Err(io::ErrorKind::InvalidData.into())),
+            Reading::Failed => return Poll::Ready(Err(connection_closed())),
+            Reading::Blocked => {
+                half.wait(cx);
+                return Poll::Pending;
+            }
+        }
+    }
+    let length = half.payload.len().min(buffer.room());
+    if length > 0 && buffer.push(&half.payload[..length]) {
+        half.payload.advance(length);
+        cell.completes.set(half.progress.take());
+        // The client may send more.
+        shared.link.wake();
+    }
+    Poll::Ready(Ok(length))
+}
+
+impl Drop for Stream {
+    /// Releases the stream.
+    fn drop(&mut self) {
+        self.shared.release(&self.cell);
+        self.cell.kept.take();
+    }
+}
+
+impl ByteSource for Stream {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
+        read(&self.shared, &self.cell, cx, buffer)
+    }
+
+    fn completes(&mut self) -> bool {
+        self.cell.completes.take()
+    }
+
+    fn take_trailers(&mut self) -> Option<Box<Fields>> {
+        self.cell.half().trailers.take()
+    }
+}
+
+impl ByteSink for Stream {
+    fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        head: &mut Buffer,
+        body: &mut Buffer,
+        _: bool,
+    ) -> Poll<io::Result<usize>> {
+        let half = &mut *self.cell.half();
+        let is_empty = head.is_empty() && body.is_empty();
+        let mut written = 0;
+        if self.flush_prefix(half)? {
+            while !head.is_empty() {
+                let count = self.write(half, head.data())?;
+                if count == 0 {
+                    break;
+                }
+                head.consume(count);
+                written += count;
+            }
+            if head.is_empty() && !body.is_empty() {
+                let count = self.push_payload(half, body.data())?;
+                body.consume(count);
+                written += count;
+            }
+        }
+        self.finish_write(cx, half, written, is_empty)
+    }
+
+    fn poll_write_slices(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>], _: bool) -> Poll<io::Result<usize>> {
+        let half = &mut *self.cell.half();
+        let mut written = 0;
+        for slice in slices {
+            let count = self.push_payload(half, slice)?;
+            written += count;
+            if count < slice.len() {
+                break;
+            }
+        }
+        self.finish_write(cx, half, written, slices.iter().all(|slice| slice.is_empty()))
+    }
+
+    fn takes_slices(&self) -> bool {
+        true
+    }
+
+    fn parts_heads(&self) -> bool {
+        true
+    }
+}

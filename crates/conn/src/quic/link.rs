@@ -1,0 +1,263 @@
+//! One QUIC connection of a client: its handshake, its events, the datagrams that it sends and its deadlines. Must never
+//! know what its streams carry.
+
+use std::cell::{Cell, RefCell, RefMut};
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use quic::{Closed, Connection, Event, Handle, Input};
+use tls::HandshakeInfo;
+
+use super::socket::Socket;
+
+/// Datagrams of one batch.
+const BATCH: usize = 10;
+
+/// The connection of a session. Dropping it closes the connection.
+pub struct Link(Rc<State>);
+
+/// A connection, shared by its session's tasks and the listener.
+pub(super) struct State {
+    socket: Rc<Socket>,
+    handle: Handle,
+    connection: RefCell<Connection>,
+    /// The session's task.
+    task: RefCell<Option<Waker>>,
+    /// The tag of that task, for panics.
+    tag: Cell<u64>,
+    timer: RefCell<rt::Timer>,
+    /// Events of the handshake's time that concern streams.
+    early: RefCell<VecDeque<Event>>,
+    /// The code with which the connection is closed.
+    code: Cell<u64>,
+    /// Whether its client is not to be answered (`silent-drop`).
+    silent: Cell<bool>,
+    /// Whether the machine has forgotten the connection.
+    drained: Cell<bool>,
+}
+
+/// Why a handshake has failed.
+pub struct HandshakeFailure {
+    /// How the connection has ended.
+    pub closed: Closed,
+    /// What was negotiated before.
+    pub info: Option<Arc<HandshakeInfo>>,
+}
+
+impl State {
+    /// Processes a datagram. A panic ends the connection's session.
+    pub(super) fn receive(&self, input: Input) {
+        if self.silent.get() {
+            return;
+        }
+        rt::contain(self.tag.get(), || self.connection.borrow_mut().receive(input));
+        self.wake();
+    }
+
+    fn wake(&self) {
+        if let Some(task) = self.task.borrow_mut().take() {
+            task.wake();
+        }
+    }
+
+    /// Exchanges what the connection and the machine have for each other.
+    fn settle(&self) {
+        if !self.drained.get() && !self.connection.borrow_mut().settle(&mut self.socket.machine.borrow_mut()) {
+            self.drained.set(true);
+        }
+    }
+
+    /// Sends what can be sent. Returns false if the socket is full.
+    fn send(&self) -> bool {
+        let out = &mut *self.socket.out.borrow_mut();
+        let connection = &mut *self.connection.borrow_mut();
+        let most = self.socket.socket.most_segments().min(BATCH);
+        while let Some(transmit) = connection.transmit(rt::now(), most, out) {
+            if !self.socket.send(&transmit, out) {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        self.socket.leave(self.handle);
+        if !self.drained.get() {
+            self.socket.machine.borrow_mut().forget(self.handle);
+        }
+    }
+}
+
+impl Link {
+    pub(super) fn new(socket: &Rc<Socket>, handle: Handle, connection: Connection) -> Self {
+        let state = Rc::new(State {
+            socket: Rc::clone(socket),
+            handle,
+            connection: RefCell::new(connection),
+            task: RefCell::default(),
+            tag: Cell::new(u64::MAX),
+            timer: RefCell::new(rt::Timer::new()),
+            early: RefCell::default(),
+            code: Cell::new(0),
+            silent: Cell::new(false),
+            drained: Cell::new(false),
+        });
+        socket.enter(handle, &state);
+        Self(state)
+    }
+
+    /// Sets the tag of the session's task: a panic while a datagram is processed is one of that task.
+    pub fn set_tag(&self, tag: u64) {
+        self.0.tag.set(tag);
+    }
+
+    /// Borrows the connection, to read and write streams.
+    #[inline]
+    pub(crate) fn connection(&self) -> RefMut<'_, Connection> {
+        self.0.connection.borrow_mut()
+    }
+
+    /// The client's address, which may change.
+    pub fn peer(&self) -> SocketAddr {
+        self.0.connection.borrow().peer()
+    }
+
+    /// The address that the client has sent to, without its port; `None`: unknown.
+    pub fn local(&self) -> Option<IpAddr> {
+        self.0.connection.borrow().local()
+    }
+
+    /// The address of the listening socket.
+    pub fn listening(&self) -> SocketAddr {
+        self.0.socket.socket.local_address()
+    }
+
+    /// Wakes the session's task: something has to be sent.
+    #[inline]
+    pub(crate) fn wake(&self) {
+        self.0.wake();
+    }
+
+    /// Ready when the handshake is complete, or when early data was received.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn poll_handshake(&self, cx: &mut Context<'_>) -> Poll<Result<Option<Arc<HandshakeInfo>>, HandshakeFailure>> {
+        loop {
+            self.begin(cx);
+            loop {
+                let event = self.connection().poll_event();
+                match event {
+                    None => break,
+                    Some(Event::Hello) => {}
+                    Some(Event::Connected) => {
+                        // The answer to the handshake leaves with the first answers, or when these are waited for.
+                        return Poll::Ready(Ok(self.handshake_info()));
+                    }
+                    Some(Event::Closed(closed)) => {
+                        let info = self.handshake_info();
+                        self.0.send();
+                        return Poll::Ready(Err(HandshakeFailure { closed, info }));
+                    }
+                    Some(other) => {
+                        self.0.early.borrow_mut().push_back(other);
+                        if self.handshake_info().is_some_and(|info| info.is_early()) {
+                            return Poll::Ready(Ok(self.handshake_info()));
+                        }
+                    }
+                }
+            }
+            std::task::ready!(self.poll_wait(cx));
+        }
+    }
+
+    /// The result of the handshake, as far as it is known.
+    pub fn handshake_info(&self) -> Option<Arc<HandshakeInfo>> {
+        self.connection().handshake_info().map(Arc::new)
+    }
+
+    /// Begins a step of the session's task: it is woken by the next datagram, and deadlines that have passed are
+    /// processed.
+    pub(crate) fn begin(&self, cx: &Context<'_>) {
+        let state = &*self.0;
+        match &mut *state.task.borrow_mut() {
+            Some(task) => task.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        let now = rt::now();
+        {
+            let connection = &mut *state.connection.borrow_mut();
+            if connection.deadline().is_some_and(|deadline| deadline <= now) {
+                connection.expire(now);
+            }
+        }
+        state.settle();
+    }
+
+    /// Returns the next event.
+    pub(crate) fn poll_event(&self) -> Option<Event> {
+        if let Some(early) = self.0.early.borrow_mut().pop_front() {
+            return Some(early);
+        }
+        self.connection().poll_event()
+    }
+
+    /// Sends what there is, and waits for the next deadline. Ready when that has passed.
+    pub(crate) fn poll_wait(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let state = &*self.0;
+        if state.socket.is_full() || !state.send() {
+            state.socket.wait(cx);
+        }
+        state.settle();
+        let deadline = state.connection.borrow_mut().deadline();
+        let timer = &mut *state.timer.borrow_mut();
+        timer.arm(deadline);
+        timer.poll_expired(cx)
+    }
+
+    /// Sends what can be sent without waiting.
+    pub(crate) fn send(&self) {
+        if !self.0.socket.is_full() {
+            self.0.send();
+        }
+        self.0.settle();
+    }
+
+    /// Whether the connection has ended.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.0.connection.borrow().is_closed()
+    }
+
+    /// Closes the connection with a code of the application's protocol.
+    pub(crate) fn close(&self, code: u64, reason: &[u8]) {
+        if !self.0.silent.get() {
+            self.connection().close(rt::now(), code, reason);
+            self.send();
+        }
+    }
+
+    /// Sets the code with which the connection is closed when this is dropped.
+    pub(crate) fn close_with(&self, code: u64) {
+        self.0.code.set(code);
+    }
+
+    /// Ends the connection without notice to the client.
+    pub fn forget(&self) {
+        if !self.0.silent.replace(true) {
+            self.0.socket.keep_silent(Rc::clone(&self.0));
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if !self.is_closed() {
+            self.close(self.0.code.get(), &[]);
+        }
+    }
+}

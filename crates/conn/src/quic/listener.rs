@@ -1,0 +1,124 @@
+//! A worker's view of one listening UDP socket: datagrams are received, and connections begin. Must never choose which
+//! connections are accepted.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use quic::endpoint::ServerSettings;
+use quic::{Endpoint, Incoming};
+use rt::net::{DatagramSocket, ReceiveBatch};
+
+use super::link::Link;
+use super::socket::Socket;
+
+/// A listening UDP socket of one worker.
+pub struct Listener(Rc<Socket>);
+
+/// A connection that a client begins. Dropping it ignores the datagram.
+pub struct Arrival<'l> {
+    socket: &'l Rc<Socket>,
+    incoming: Incoming,
+}
+
+impl Listener {
+    /// Receives the datagrams of `socket` for `machine`.
+    pub fn new(socket: DatagramSocket, machine: Endpoint) -> Self {
+        Self(Rc::new(Socket::new(socket, machine)))
+    }
+
+    /// Receives datagrams until there are none, and hands connections that begin to `arrive`. Ready if the socket has
+    /// failed.
+    pub fn poll(&self, cx: &mut Context<'_>, arrive: &mut dyn FnMut(Arrival<'_>)) -> Poll<io::Error> {
+        let socket = &self.0;
+        socket.poll_unsent(cx);
+        let mut batch = ReceiveBatch::new();
+        loop {
+            match socket.socket.poll_receive(cx, &mut batch) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(error)) => return Poll::Ready(error),
+                Poll::Ready(Ok(())) => {}
+            }
+            for message in batch.iter() {
+                socket.receive(&message, &mut |incoming| arrive(Arrival { socket, incoming }));
+            }
+        }
+    }
+
+    /// Sets the settings of connections that begin from now on.
+    pub fn serve(&self, settings: ServerSettings) {
+        self.0.machine.borrow_mut().serve(Some(settings));
+    }
+
+    /// The number of connections.
+    pub fn connections(&self) -> usize {
+        self.0.machine.borrow().connections()
+    }
+}
+
+impl Arrival<'_> {
+    /// The client's address.
+    pub fn peer(&self) -> SocketAddr {
+        self.incoming.peer()
+    }
+
+    /// The address that the client has sent to, without its port; `None`: unknown.
+    pub fn local(&self) -> Option<IpAddr> {
+        self.incoming.local()
+    }
+
+    /// The address of the listening socket.
+    pub fn listening(&self) -> SocketAddr {
+        self.socket.socket.local_address()
+    }
+
+    /// Whether the client's address has to be validated by a Retry packet first.
+    pub fn wants_retry(&self) -> bool {
+        self.socket.machine.borrow().wants_retry(&self.incoming)
+    }
+
+    /// Sends a Retry packet. A client that has sent a token already is ignored.
+    pub fn retry(self) {
+        let out = &mut *self.socket.out.borrow_mut();
+        let answer = self.socket.machine.borrow_mut().retry(self.incoming, out);
+        match answer {
+            Ok(transmit) => self.socket.answer(&transmit, out),
+            Err(incoming) => self.socket.machine.borrow_mut().ignore(incoming),
+        }
+    }
+
+    /// Refuses the connection (CONNECTION_REFUSED).
+    pub fn refuse(self) {
+        let out = &mut *self.socket.out.borrow_mut();
+        let transmit = self.socket.machine.borrow_mut().refuse(self.incoming, out);
+        self.socket.answer(&transmit, out);
+    }
+
+    /// Ignores the datagram: the client will repeat it.
+    pub fn ignore(self) {
+        self.socket.machine.borrow_mut().ignore(self.incoming);
+    }
+
+    /// Accepts the connection. `None`: its first packets are invalid.
+    pub fn accept(self) -> Option<Link> {
+        let Self { socket, incoming } = self;
+        let accepted = socket.machine.borrow_mut().accept(incoming, rt::now(), &mut socket.out.borrow_mut());
+        match accepted {
+            Ok((handle, connection)) => Some(Link::new(socket, handle, connection)),
+            Err(refusal) => {
+                if let Some(transmit) = refusal.answer {
+                    socket.answer(&transmit, &socket.out.borrow());
+                }
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Listener {
+    /// Drops the connections that were kept silent: they refer to the socket.
+    fn drop(&mut self) {
+        self.0.drop_silent();
+    }
+}

@@ -1,0 +1,176 @@
+//! The UDP socket of a listening address on one worker, shared by its listener and its connections. Owns what waits to be
+//! sent, and the assignment of datagrams to connections. Must never accept a connection by itself.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Waker};
+
+use quic::{Datagram, Handle, Incoming, Received, Transmit};
+use rt::net::{DatagramSocket, Datagrams, Ecn};
+
+use super::link::State;
+
+/// Connections that are kept after a silent end (`silent-drop`), so that nothing answers their clients.
+const MOST_SILENT: usize = 256;
+
+/// A socket with the machine that knows its connections.
+pub(super) struct Socket {
+    pub(super) socket: DatagramSocket,
+    pub(super) machine: RefCell<quic::Endpoint>,
+    /// The connections, by the index of their handle.
+    links: RefCell<Vec<Weak<State>>>,
+    /// Datagrams that the kernel had no room for: at most one batch of each connection.
+    unsent: RefCell<VecDeque<Unsent>>,
+    /// The tasks of connections that wait until these were sent.
+    waiting: RefCell<Vec<Waker>>,
+    /// The listener's task.
+    listener: RefCell<Option<Waker>>,
+    /// Connections that have ended silently, the newest last.
+    silent: RefCell<VecDeque<Rc<State>>>,
+    /// Memory for datagrams to be sent.
+    pub(super) out: RefCell<Vec<u8>>,
+}
+
+/// A batch of datagrams that was not sent.
+struct Unsent {
+    transmit: Transmit,
+    bytes: Vec<u8>,
+}
+
+/// Returns a batch in the form that the socket takes.
+fn batch<'b>(transmit: &Transmit, bytes: &'b [u8]) -> rt::net::Transmit<'b> {
+    rt::net::Transmit {
+        destination: transmit.to,
+        source: transmit.from,
+        ecn: Ecn::from_bits(transmit.ecn),
+        contents: bytes,
+        segment_size: Some(transmit.segment).filter(|segment| *segment > 0 && *segment < bytes.len()),
+    }
+}
+
+impl Socket {
+    pub(super) fn new(socket: DatagramSocket, machine: quic::Endpoint) -> Self {
+        Self {
+            socket,
+            machine: RefCell::new(machine),
+            links: RefCell::default(),
+            unsent: RefCell::default(),
+            waiting: RefCell::default(),
+            listener: RefCell::default(),
+            silent: RefCell::default(),
+            out: RefCell::default(),
+        }
+    }
+
+    /// Records the connection of a handle.
+    pub(super) fn enter(&self, handle: Handle, link: &Rc<State>) {
+        let links = &mut *self.links.borrow_mut();
+        let index = handle.index();
+        if links.len() <= index {
+            links.resize(index + 1, Weak::new());
+        }
+        links[index] = Rc::downgrade(link);
+    }
+
+    /// Forgets the connection of a handle. The listener may wait for its last one.
+    pub(super) fn leave(&self, handle: Handle) {
+        if let Some(link) = self.links.borrow_mut().get_mut(handle.index()) {
+            *link = Weak::new();
+        }
+        if let Some(listener) = self.listener.borrow_mut().take() {
+            listener.wake();
+        }
+    }
+
+    /// Keeps a connection whose client is not to be answered any more.
+    pub(super) fn keep_silent(&self, link: Rc<State>) {
+        let oldest = {
+            let silent = &mut *self.silent.borrow_mut();
+            silent.push_back(link);
+            if silent.len() > MOST_SILENT { silent.pop_front() } else { None }
+        };
+        drop(oldest);
+    }
+
+    /// Drops the connections that were kept silent.
+    pub(super) fn drop_silent(&self) {
+        let silent = std::mem::take(&mut *self.silent.borrow_mut());
+        drop(silent);
+    }
+
+    /// Processes the datagrams of one message. Returns those that begin connections to `arrive`.
+    pub(super) fn receive(&self, message: &Datagrams<'_>, arrive: &mut dyn FnMut(Incoming)) {
+        let (now, wall) = (rt::now(), rt::wall());
+        let ecn = message.ecn.map_or(0, Ecn::bits);
+        for bytes in message.iter() {
+            let datagram = Datagram { bytes, peer: message.peer, local: message.local_ip, ecn };
+            // Nothing is borrowed while a connection or its session runs.
+            let received = self.machine.borrow_mut().receive(now, wall, &datagram, &mut self.out.borrow_mut());
+            match received {
+                Received::Nothing => {}
+                Received::Answer(transmit) => self.answer(&transmit, &self.out.borrow()),
+                Received::Input(handle, input) => {
+                    let link = self.links.borrow().get(handle.index()).and_then(Weak::upgrade);
+                    if let Some(link) = link {
+                        link.receive(input);
+                    }
+                }
+                Received::Incoming(incoming) => arrive(incoming),
+            }
+        }
+    }
+
+    /// Sends an answer of the machine, which may be lost.
+    pub(super) fn answer(&self, transmit: &Transmit, out: &[u8]) {
+        self.socket.try_send(&mut [batch(transmit, &out[..transmit.size])]);
+    }
+
+    /// Sends a batch of a connection. Returns false if the kernel had no room for all of it: the rest is sent later, and
+    /// the connection has to wait ([`Socket::wait`]).
+    pub(super) fn send(&self, transmit: &Transmit, bytes: &[u8]) -> bool {
+        let mut batches = [batch(transmit, &bytes[..transmit.size])];
+        if self.socket.try_send(&mut batches) > 0 {
+            return true;
+        }
+        let bytes = batches[0].contents.to_vec();
+        let transmit = Transmit { size: bytes.len(), ..*transmit };
+        self.unsent.borrow_mut().push_back(Unsent { transmit, bytes });
+        if let Some(listener) = self.listener.borrow_mut().take() {
+            listener.wake();
+        }
+        false
+    }
+
+    /// Whether batches wait for room in the kernel.
+    pub(super) fn is_full(&self) -> bool {
+        !self.unsent.borrow().is_empty()
+    }
+
+    /// Wakes a task once nothing waits to be sent.
+    pub(super) fn wait(&self, cx: &Context<'_>) {
+        let waiting = &mut *self.waiting.borrow_mut();
+        if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+            waiting.push(cx.waker().clone());
+        }
+    }
+
+    /// Sends the batches that wait, for the listener's task.
+    pub(super) fn poll_unsent(&self, cx: &mut Context<'_>) {
+        self.listener.replace(Some(cx.waker().clone()));
+        loop {
+            let Some(mut first) = self.unsent.borrow_mut().pop_front() else { break };
+            let mut batches = [batch(&first.transmit, &first.bytes)];
+            if self.socket.poll_send(cx, &mut batches).is_pending() {
+                let rest = batches[0].contents.len();
+                let sent = first.bytes.len() - rest;
+                first.bytes.drain(..sent);
+                first.transmit.size = rest;
+                self.unsent.borrow_mut().push_front(first);
+                return;
+            }
+        }
+        let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
+        waiting.into_iter().for_each(Waker::wake);
+    }
+}

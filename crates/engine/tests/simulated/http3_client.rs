@@ -1,0 +1,373 @@
+//! A client of HTTP/3 that reads and writes frames as a test asks for.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use quic::cid::Place;
+use quic::endpoint::{Settings, Target};
+use quic::stream::{Part, ReadError, WriteError};
+use quic::{Clock, Closed, Connection, Datagram, Direction, Endpoint, Event, Received, Secrets, StreamId, Transport};
+use rt::net::{BindOptions, DatagramSocket, Ecn, ReceiveBatch, Transmit};
+use rustls::pki_types::ServerName;
+use wire::h1::{self, Edits, HeadLimits, Parse, Scan};
+use wire::h2::Capacity;
+use wire::h3::{self, FrameType, MessagePart, MessageReader, Role, StreamType};
+use wire::http::Head;
+
+/// An answer, as far as it was received.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The heads in the text of HTTP/1, interim ones included.
+    pub heads: Vec<String>,
+    pub payload: Vec<u8>,
+    /// Trailers, a line each.
+    pub trailers: Vec<String>,
+    /// Whether the end of the stream was received.
+    pub ended: bool,
+    /// The code of a reset by the server.
+    pub reset: Option<u64>,
+}
+
+struct Stream {
+    reader: MessageReader,
+    answer: Answer,
+}
+
+/// A client's connection.
+pub struct Client {
+    socket: DatagramSocket,
+    endpoint: Endpoint,
+    connection: Connection,
+    decoder: h3::qpack::Decoder,
+    streams: BTreeMap<StreamId, Stream>,
+    /// Bytes of the server's unidirectional streams.
+    pub control: Vec<u8>,
+    /// How the connection has ended.
+    pub closed: Option<Closed>,
+    /// Streams that the server does not read any further, with its codes.
+    pub stopped: Vec<(StreamId, u64)>,
+    is_connected: bool,
+    timer: rt::Timer,
+    out: Vec<u8>,
+}
+
+/// The TLS settings of a client that accepts any certificate.
+pub fn tls(alpn: &[&str], early: bool) -> Arc<tls::Client> {
+    let alpn = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+    let settings =
+        tls::client::Settings { alpn, resumes: true, early_data: early, ..tls::client::Settings::default() };
+    Arc::new(tls::Client::new(settings).unwrap())
+}
+
+impl Client {
+    /// Begins a connection from one address to another.
+    pub fn begin(from: &str, to: &str, tls: &Arc<tls::Client>) -> Self {
+        let socket = DatagramSocket::bind(from.parse().unwrap(), &BindOptions::default()).unwrap();
+        let mut seed = [0; 32];
+        seed.chunks_mut(8).for_each(|chunk| chunk.copy_from_slice(&rt::random().to_be_bytes()));
+        let settings = Settings {
+            place: Place { worker: 0, process: 0 },
+            secrets: Secrets::random(seed),
+            seed,
+            clock: Clock::new(rt::clock::origin()),
+            may_discover_mtu: true,
+        };
+        let mut endpoint = Endpoint::new(settings, None);
+        let peer: SocketAddr = to.parse().unwrap();
+        let name = ServerName::try_from("a.example").unwrap();
+        let target = Target { peer, tls: Arc::clone(tls), identity: name.into(), alpn: None };
+        let (_, connection) = endpoint.connect(rt::now(), target, &Transport::default()).unwrap();
+        Self {
+            socket,
+            endpoint,
+            connection,
+            decoder: h3::qpack::Decoder::new(h3::qpack::TableLimits::default()),
+            streams: BTreeMap::new(),
+            control: Vec::new(),
+            closed: None,
+            stopped: Vec::new(),
+            is_connected: false,
+            timer: rt::Timer::new(),
+            out: Vec::new(),
+        }
+    }
+
+    /// Whether the handshake is complete.
+    pub fn is_connected(&self) -> bool {
+        self.is_connected
+    }
+
+    /// Connects, completes the handshake and sends SETTINGS.
+    pub async fn connect(from: &str, to: &str) -> Self {
+        let mut client = Self::begin(from, to, &tls(&["h3"], false));
+        client.until(|client| client.is_connected || client.closed.is_some()).await;
+        assert_eq!(client.closed, None);
+        client.send_settings();
+        client
+    }
+
+    /// Sends our SETTINGS on a control stream.
+    pub fn send_settings(&mut self) {
+        let mut bytes = Vec::new();
+        h3::push_stream_type(StreamType::Control, &mut bytes);
+        h3::push_settings(&h3::Settings::default(), &mut bytes);
+        self.open_uni(&bytes);
+    }
+
+    /// Opens a unidirectional stream with these bytes.
+    pub fn open_uni(&mut self, bytes: &[u8]) -> StreamId {
+        let id = self.connection.open(Direction::Unidirectional).unwrap();
+        assert_eq!(self.connection.write(id, bytes), Ok(bytes.len()));
+        id
+    }
+
+    /// Writes bytes to a stream.
+    pub async fn write(&mut self, id: StreamId, bytes: &[u8]) {
+        let mut left = bytes;
+        while !left.is_empty() {
+            match self.connection.write(id, left) {
+                Ok(written) => left = &left[written..],
+                Err(WriteError::Blocked) => {}
+                Err(error) => panic!("{error:?}"),
+            }
+            self.step().await;
+        }
+    }
+
+    /// Opens a request stream.
+    pub fn open(&mut self) -> StreamId {
+        let id = self.connection.open(Direction::Bidirectional).unwrap();
+        let reader = MessageReader::new(Role::Client, 65_536);
+        self.streams.insert(id, Stream { reader, answer: Answer::default() });
+        id
+    }
+
+    /// Ends our direction of a stream.
+    pub fn finish(&mut self, id: StreamId) {
+        self.connection.finish(id).unwrap();
+    }
+
+    /// Resets our direction of a stream.
+    pub fn reset(&mut self, id: StreamId, code: u64) {
+        self.connection.reset(id, code);
+    }
+
+    /// Does not read a stream any further.
+    pub fn stop(&mut self, id: StreamId, code: u64) {
+        self.connection.stop(id, code);
+    }
+
+    /// Sends a request whose head has the text of HTTP/1, with payload after it. Returns its stream.
+    pub async fn request(&mut self, text: &str) -> StreamId {
+        let id = self.open();
+        let bytes = request(text);
+        self.write(id, &bytes).await;
+        self.finish(id);
+        id
+    }
+
+    /// Sends a request with payload. Returns its stream.
+    pub async fn post(&mut self, head: &str, payload: &[u8]) -> StreamId {
+        let id = self.open();
+        let mut bytes = request(head);
+        push_data(&mut bytes, payload);
+        self.write(id, &bytes).await;
+        self.finish(id);
+        id
+    }
+
+    /// Returns an answer, once its stream has ended.
+    pub async fn answer(&mut self, id: StreamId) -> Answer {
+        self.until(|client| {
+            let answer = &client.streams[&id].answer;
+            answer.ended || answer.reset.is_some() || client.closed.is_some()
+        })
+        .await;
+        self.streams[&id].answer.clone()
+    }
+
+    /// Returns what was received of an answer so far.
+    pub fn so_far(&self, id: StreamId) -> &Answer {
+        &self.streams[&id].answer
+    }
+
+    /// Closes the connection.
+    pub async fn close(&mut self) {
+        self.connection.close(rt::now(), h3::ErrorCode::NoError.number(), b"");
+        self.step().await;
+    }
+
+    /// Proceeds once, without waiting.
+    pub async fn step(&mut self) {
+        std::future::poll_fn(|cx| {
+            let _ = self.poll(cx);
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    /// Proceeds until a future is ready.
+    pub async fn beside<T>(&mut self, future: impl Future<Output = T>) -> T {
+        let mut future = std::pin::pin!(future);
+        std::future::poll_fn(|cx| {
+            loop {
+                if let Poll::Ready(result) = future.as_mut().poll(cx) {
+                    return Poll::Ready(result);
+                }
+                if self.poll(cx).is_pending() {
+                    return Poll::Pending;
+                }
+            }
+        })
+        .await
+    }
+
+    /// Proceeds until something is true.
+    pub async fn until(&mut self, mut is_done: impl FnMut(&Self) -> bool) {
+        std::future::poll_fn(|cx| {
+            loop {
+                let waits = self.poll(cx).is_pending();
+                if is_done(self) {
+                    return Poll::Ready(());
+                }
+                if waits {
+                    return Poll::Pending;
+                }
+            }
+        })
+        .await;
+    }
+
+    /// Proceeds. Pending: nothing more can be done now.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.connection.expire(rt::now());
+        self.connection.settle(&mut self.endpoint);
+        while let Some(event) = self.connection.poll_event() {
+            self.note(event);
+        }
+        while let Some(transmit) = self.connection.transmit(rt::now(), 10, &mut self.out) {
+            let segment_size = Some(transmit.segment).filter(|segment| *segment < transmit.size);
+            let contents = &self.out[..transmit.size];
+            let ecn = Ecn::from_bits(transmit.ecn);
+            let mut batch =
+                [Transmit { destination: transmit.to, source: transmit.from, ecn, contents, segment_size }];
+            assert!(self.socket.try_send(&mut batch) > 0);
+        }
+        let mut batch = ReceiveBatch::new();
+        if self.socket.poll_receive(cx, &mut batch).is_ready() {
+            for message in batch.iter() {
+                for bytes in message.iter() {
+                    let ecn = message.ecn.map_or(0, Ecn::bits);
+                    let datagram = Datagram { bytes, peer: message.peer, local: message.local_ip, ecn };
+                    let received = self.endpoint.receive(rt::now(), rt::wall(), &datagram, &mut self.out);
+                    if let Received::Input(_, input) = received {
+                        self.connection.receive(input);
+                    }
+                }
+            }
+            return Poll::Ready(());
+        }
+        let deadline = self.connection.deadline();
+        self.timer.arm(deadline);
+        self.timer.poll_expired(cx)
+    }
+
+    fn note(&mut self, event: Event) {
+        match event {
+            Event::Connected => self.is_connected = true,
+            Event::Closed(closed) => self.closed = Some(closed),
+            Event::Stopped(id, code) => self.stopped.push((id, code)),
+            Event::StreamsOpened(Direction::Unidirectional) => {
+                while let Some(id) = self.connection.accept(Direction::Unidirectional) {
+                    self.read_control(id);
+                }
+            }
+            Event::Readable(id) if id.direction() == Direction::Unidirectional => self.read_control(id),
+            Event::Readable(id) => self.read(id),
+            _ => {}
+        }
+    }
+
+    fn read_control(&mut self, id: StreamId) {
+        while let Ok(Part::Chunk(bytes)) = self.connection.read(id, usize::MAX) {
+            self.control.extend_from_slice(&bytes);
+        }
+    }
+
+    fn read(&mut self, id: StreamId) {
+        let Some(Stream { reader, answer }) = self.streams.get_mut(&id) else { return };
+        loop {
+            match self.connection.read(id, usize::MAX) {
+                Ok(Part::Chunk(bytes)) => {
+                    let mut input = &bytes[..];
+                    while let Some(part) = reader.next(&mut input).unwrap() {
+                        let mut is_interim = false;
+                        match part {
+                            MessagePart::Data(data) => answer.payload.extend_from_slice(data),
+                            MessagePart::Head(section) => {
+                                let head = decode(&mut self.decoder, id, section);
+                                is_interim = head.starts_with("HTTP/3.0 1");
+                                answer.heads.push(head);
+                            }
+                            MessagePart::Trailers(section) => {
+                                let (decoder, trailers) = (&mut self.decoder, &mut answer.trailers);
+                                let take = |field: &wire::h2::HeaderField<'_>| trailers.push(line(field.name, field.value));
+                                decoder.decode(id.number(), section, CAPACITY, take).unwrap();
+                            }
+                            MessagePart::TooLarge { .. } | MessagePart::Skipped { .. } => {}
+                        }
+                        if is_interim {
+                            reader.note_interim();
+                        }
+                    }
+                }
+                Ok(Part::End) => {
+                    answer.ended = true;
+                    return;
+                }
+                Err(ReadError::Reset(code)) => {
+                    answer.reset = Some(code);
+                    return;
+                }
+                Err(ReadError::Blocked | ReadError::Closed) => return,
+            }
+        }
+    }
+}
+
+const CAPACITY: Capacity = Capacity { bytes: 65_536, fields: 200 };
+
+fn line(name: &[u8], value: &[u8]) -> String {
+    format!("{}: {}", String::from_utf8_lossy(name), String::from_utf8_lossy(value))
+}
+
+fn decode(decoder: &mut h3::qpack::Decoder, id: StreamId, section: &[u8]) -> String {
+    let (mut status, mut fields) = (String::new(), Vec::new());
+    let take = |field: &wire::h2::HeaderField<'_>| match field.name {
+        b":status" => status = format!("HTTP/3.0 {}", String::from_utf8_lossy(field.value)),
+        name => fields.push(line(name, field.value)),
+    };
+    decoder.decode(id.number(), section, CAPACITY, take).unwrap();
+    std::iter::once(status).chain(fields).collect::<Vec<_>>().join("\n")
+}
+
+/// The frames of a request whose head has the text of HTTP/1, with payload after it.
+pub fn request(text: &str) -> Vec<u8> {
+    let (mut head, mut bytes) = (Head::new(), Vec::new());
+    let parsed = h1::parse_request(text.as_bytes(), &HeadLimits::default(), &mut Scan::default(), &mut head);
+    let Ok(Parse::Complete { consumed }) = parsed else { panic!("{text:?}") };
+    let edits = Edits { framing: head.framing, version: head.version(), ..Edits::interim() };
+    h3::encode_request(&head, &edits, &mut bytes).unwrap();
+    push_data(&mut bytes, &text.as_bytes()[consumed..]);
+    bytes
+}
+
+/// Appends a DATA frame, unless the payload is empty.
+pub fn push_data(bytes: &mut Vec<u8>, payload: &[u8]) {
+    if !payload.is_empty() {
+        bytes.extend_from_slice(h3::frame_header(FrameType::Data, payload.len() as u64).as_slice());
+        bytes.extend_from_slice(payload);
+    }
+}
