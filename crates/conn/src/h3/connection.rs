@@ -38,7 +38,7 @@ pub struct Connection {
     limit: Option<u64>,
     /// Whether the client's fault has ended it.
     faulted: bool,
-    /// Whether nothing can be sent to the client any more.
+    /// Whether the client no longer receives anything.
     gone: bool,
 }
 

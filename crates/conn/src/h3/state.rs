@@ -19,7 +19,7 @@ pub(super) struct Shared {
     pub(super) state: RefCell<State>,
 }
 
-/// What has to happen to the whole connection.
+/// An order that concerns the whole connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     /// A request ends it.

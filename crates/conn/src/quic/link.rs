@@ -43,7 +43,7 @@ pub(super) struct State {
 pub struct HandshakeFailure {
     /// How the connection has ended.
     pub closed: Closed,
-    /// What was negotiated before.
+    /// The result of the negotiation before the failure.
     pub info: Option<Arc<HandshakeInfo>>,
 }
 
@@ -65,7 +65,7 @@ impl State {
 
     /// Exchanges what the connection and the machine have for each other.
     fn settle(&self) {
-        if !self.drained.get() && !self.connection.borrow_mut().settle(&mut self.socket.machine.borrow_mut()) {
+        if !self.drained.get() && !self.socket.machine.borrow_mut().settle(&mut self.connection.borrow_mut()) {
             self.drained.set(true);
         }
     }

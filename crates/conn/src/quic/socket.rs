@@ -83,7 +83,7 @@ impl Socket {
         }
     }
 
-    /// Keeps a connection whose client is not to be answered any more.
+    /// Keeps a connection whose client gets no further answer.
     pub(super) fn keep_silent(&self, link: Rc<State>) {
         let oldest = {
             let silent = &mut *self.silent.borrow_mut();

@@ -222,3 +222,30 @@ fn unknown_frames_are_skipped() {
         world.forget_log();
     });
 }
+
+/// A client that resets its request, or does not want the answer, ends that request alone; the server's connection is closed.
+#[test]
+fn a_request_that_its_client_cancels_ends_alone() {
+    for stops in [false, true] {
+        serving("").workers(&[1, 2]).run(move |world| async move {
+            let mut s1 = Service::at(S1);
+            let mut client = Client::connect(CLIENT, QUIC).await;
+            let first = client.open();
+            client.write(first, &request("POST /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n")).await;
+            let mut one = client.beside(s1.accept()).await;
+            client.beside(one.receive_head()).await;
+            match stops {
+                true => client.stop(first, ErrorCode::RequestCancelled.number()),
+                false => client.reset(first, ErrorCode::RequestCancelled.number()),
+            }
+            client.beside(one.expect_end()).await;
+            let second = client.request("GET /2 HTTP/1.1\r\nHost: a\r\n\r\n").await;
+            let mut two = client.beside(s1.accept()).await;
+            client.beside(two.expect(get_at_server("/2"))).await;
+            two.send(answer("two")).await;
+            assert_eq!(client.answer(second).await.payload, b"two");
+            client.close().await;
+            world.forget_log();
+        });
+    }
+}

@@ -188,11 +188,6 @@ impl Client {
         self.streams[&id].answer.clone()
     }
 
-    /// Returns what was received of an answer so far.
-    pub fn so_far(&self, id: StreamId) -> &Answer {
-        &self.streams[&id].answer
-    }
-
     /// Closes the connection.
     pub async fn close(&mut self) {
         self.connection.close(rt::now(), h3::ErrorCode::NoError.number(), b"");
@@ -243,7 +238,7 @@ impl Client {
     /// Proceeds. Pending: nothing more can be done now.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.connection.expire(rt::now());
-        self.connection.settle(&mut self.endpoint);
+        self.endpoint.settle(&mut self.connection);
         while let Some(event) = self.connection.poll_event() {
             self.note(event);
         }

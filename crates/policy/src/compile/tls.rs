@@ -225,7 +225,7 @@ impl Compiler<'_> {
             capture,
             limits: limits(global),
             early_data,
-            is_quic: false,
+            is_quic: traffic == TlsTraffic::Quic,
         })
     }
 

@@ -54,7 +54,7 @@ pub fn open(
     let worker = &session.worker;
     let Link { carrier, answers, glitches, private, first, generation, place, pool_key } = link;
     let terms = terms(&session.generation().program.global, server);
-    let (connection, requests) = ServerConnection::new(protocol, carrier.into_transport()?, terms);
+    let (connection, requests) = ServerConnection::new(protocol, carrier.into_transport()?, terms)?;
     let carrier = requests.begin()?;
     let mut link = Link { carrier, answers, glitches, private, first, generation, place, pool_key };
     if shared {

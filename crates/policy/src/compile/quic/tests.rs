@@ -1,4 +1,4 @@
-//! Configurations with QUIC addresses: what becomes of them, and the messages about them.
+//! Compilation of configurations with QUIC addresses, and the messages about them.
 
 use super::limits;
 use crate::compile::tls::tests::compile_text;
