@@ -174,6 +174,7 @@ fn begin(worker: &Rc<Worker>, place: &DatagramPlace, arrival: Arrival<'_>, key: 
     let Some(slots) = enter(worker, place, key) else { return arrival.ignore() };
     count(&worker.activity.accepted);
     let Some(link) = arrival.accept() else { return };
+    worker.enter_session();
     client::start_quic(worker, &generation.frontend(place.frontend), place.bind, link, slots);
 }
 

@@ -19,6 +19,11 @@ impl Worker {
         self.process.loads.enter(self.id);
     }
 
+    /// Counts a session of a connection that stays on the worker that has received it.
+    pub(crate) fn enter_session(&self) {
+        self.process.loads.enter(self.id);
+    }
+
     /// Returns the number of tasks that serve streams: sessions, and multiplexed streams.
     pub fn tasks_here(&self) -> usize {
         self.tasks.borrow().len()

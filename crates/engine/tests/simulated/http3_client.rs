@@ -163,8 +163,10 @@ impl Client {
     pub async fn request(&mut self, text: &str) -> StreamId {
         let id = self.open();
         let bytes = request(text);
-        self.write(id, &bytes).await;
+        // The end of the stream is in the same packet.
+        assert_eq!(self.connection.write(id, &bytes), Ok(bytes.len()));
         self.finish(id);
+        self.step().await;
         id
     }
 
