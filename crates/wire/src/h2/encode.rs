@@ -15,7 +15,7 @@ const MARGIN: usize = 96;
 /// # Errors
 /// The head does not fit.
 pub fn encode_response(stream: u32, head: &Head, edits: &Edits<'_>, out: &mut impl Output) -> Result<(), Overflow> {
-    encode(stream, 0, &head.fields, edits.last, out, |writer| write::response(head, edits, writer))
+    encode(stream, 0, &head.fields, edits.last, out, |writer| response(head, edits, writer))
 }
 
 /// Encodes the head of a request for a stream. If its target contains scheme and authority, these become pseudo-headers
@@ -24,7 +24,7 @@ pub fn encode_response(stream: u32, head: &Head, edits: &Edits<'_>, out: &mut im
 /// # Errors
 /// The head does not fit.
 pub fn encode_request(stream: u32, head: &Head, edits: &Edits<'_>, out: &mut impl Output) -> Result<(), Overflow> {
-    encode(stream, head.target().len(), &head.fields, edits.last, out, |writer| write::request(head, edits, writer))
+    encode(stream, head.target().len(), &head.fields, edits.last, out, |writer| request(head, edits, writer))
 }
 
 /// Encodes the trailers, which end the stream.
@@ -38,6 +38,16 @@ pub fn encode_trailers(stream: u32, trailers: &Fields, out: &mut Vec<u8>) -> Res
         *flags |= flag::END_STREAM;
     }
     Ok(())
+}
+
+/// Compiled once, in this crate, together with the writer.
+fn request(head: &Head, edits: &Edits<'_>, writer: &mut Writer<'_>) -> Option<()> {
+    write::request(head, edits, writer)
+}
+
+/// As [`request`].
+fn response(head: &Head, edits: &Edits<'_>, writer: &mut Writer<'_>) -> Option<()> {
+    write::response(head, edits, writer)
 }
 
 /// Encodes a block with the fields that `fill` writes, `last`, and at most `more` other bytes.

@@ -19,7 +19,7 @@ const PER_FIELD: usize = 8;
 /// # Errors
 /// The head does not fit.
 pub fn encode_response(head: &Head, edits: &Edits<'_>, out: &mut impl Output) -> Result<(), Overflow> {
-    encode(0, &head.fields, edits.last, out, |writer| write::response(head, edits, writer))
+    encode(0, &head.fields, edits.last, out, |writer| response(head, edits, writer))
 }
 
 /// Encodes the head of a request as a HEADERS frame. If its target contains scheme and authority, these become
@@ -29,7 +29,7 @@ pub fn encode_response(head: &Head, edits: &Edits<'_>, out: &mut impl Output) ->
 /// # Errors
 /// The head does not fit.
 pub fn encode_request(head: &Head, edits: &Edits<'_>, out: &mut impl Output) -> Result<(), Overflow> {
-    encode(head.target().len(), &head.fields, edits.last, out, |writer| write::request(head, edits, writer))
+    encode(head.target().len(), &head.fields, edits.last, out, |writer| request(head, edits, writer))
 }
 
 /// Encodes the trailers as a HEADERS frame.
@@ -38,6 +38,16 @@ pub fn encode_request(head: &Head, edits: &Edits<'_>, out: &mut impl Output) -> 
 /// The trailers do not fit.
 pub fn encode_trailers(trailers: &Fields, out: &mut Vec<u8>) -> Result<(), Overflow> {
     encode(0, trailers, None, out, |writer| write::trailers(trailers, writer))
+}
+
+/// Compiled once, in this crate, together with the writer.
+fn request(head: &Head, edits: &Edits<'_>, writer: &mut Writer<'_>) -> Option<()> {
+    write::request(head, edits, writer)
+}
+
+/// As [`request`].
+fn response(head: &Head, edits: &Edits<'_>, writer: &mut Writer<'_>) -> Option<()> {
+    write::response(head, edits, writer)
 }
 
 /// Encodes a section with the fields that `fill` writes, `last`, and at most `more` other bytes.
