@@ -110,6 +110,7 @@ mod spoe_failures;
 mod stalls;
 mod statistics;
 mod stopping;
+mod straight;
 mod switching;
 mod tables;
 mod telemetry;
