@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
+use rt::LocalBox;
 use rt::net::{Address, SocketQuery};
 use tls::HandshakeInfo;
 use wire::h1::{self, Edits, Overflow};
@@ -22,7 +23,7 @@ pub enum Carrier {
     /// A request of HTTP/2.
     H2(h2::Request),
     /// A connection of FastCGI: one request after the other.
-    Fcgi(Box<fcgi::Connection>),
+    Fcgi(LocalBox<fcgi::Connection>),
     /// A request of FastCGI on a multiplexed connection.
     FcgiShare(Box<fcgi::Request>),
 }
@@ -102,7 +103,7 @@ impl Carrier {
 
     /// The connection, if the request owns it and no request is in progress on it.
     pub fn into_transport(self) -> Option<Transport> {
-        on!(self, own => Some(own), _stream => None, fcgi => fcgi.into_transport(), _share => None)
+        on!(self, own => Some(own), _stream => None, fcgi => fcgi.into_inner().into_transport(), _share => None)
     }
 
     /// The format of request heads.
@@ -201,8 +202,8 @@ impl Carrier {
     /// Switches a connection that the request owns to FastCGI. `fresh`: it was just opened.
     pub fn into_fcgi(self, options: fcgi::Options, fresh: bool) -> Self {
         match self {
-            Self::Own(transport) if fresh => Self::Fcgi(Box::new(fcgi::Connection::new(transport, options))),
-            Self::Own(transport) => Self::Fcgi(Box::new(fcgi::Connection::resume(transport, options))),
+            Self::Own(transport) if fresh => Self::Fcgi(LocalBox::new(fcgi::Connection::new(transport, options))),
+            Self::Own(transport) => Self::Fcgi(LocalBox::new(fcgi::Connection::resume(transport, options))),
             other => other,
         }
     }

@@ -238,12 +238,12 @@ impl Copy {
             if *in_body {
                 break;
             }
-            let found = match answer.received() {
+            let found = match answer.reader.received() {
                 [] => AnswerHeadKind::Part,
-                _ => answer.parse(&upstream, *method, limits, answer_head),
+                _ => answer.reader.parse(&upstream, *method, limits, answer_head),
             };
             match found {
-                AnswerHeadKind::Part => match std::task::ready!(answer.poll_receive(cx, &mut upstream)) {
+                AnswerHeadKind::Part => match std::task::ready!(answer.reader.poll_receive(cx, &mut upstream)) {
                     ReadOutcome::Bytes(_) => {}
                     ReadOutcome::Closed => return Poll::Ready(Err(())),
                 },

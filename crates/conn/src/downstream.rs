@@ -12,6 +12,7 @@ use wire::http::{Fields, Framing, Head};
 
 use crate::buffered_body::BufferedBody;
 use crate::ending::{CloseManner, Ending};
+use crate::flow::ByteSink;
 use crate::h1::{ReadResult, Server, first_payload};
 use crate::h2::{self, Kill};
 use crate::h3;
@@ -237,6 +238,29 @@ impl Downstream {
             let _ = (cx, slices);
             Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
         })
+    }
+
+    /// Writes an answer that was received whole, `head` first, and consumes what was written. `last`: the end of the
+    /// connection follows at once.
+    ///
+    /// # Errors
+    /// The connection's.
+    pub fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        head: &mut Buffer,
+        body: &mut Buffer,
+        last: bool,
+    ) -> Poll<io::Result<usize>> {
+        with_client!(self, end => end.poll_write(cx, head, body, last))
+    }
+
+    /// Takes the buffer of the input for other use, if it holds no data. `None`: there is none of the usual size.
+    pub fn take_spare(&mut self) -> Option<Buffer> {
+        match self {
+            Self::H1(server) => server.take_spare(),
+            Self::H2(_) => None,
+        }
     }
 
     /// The format of answer heads.

@@ -187,6 +187,11 @@ impl Flow {
         &mut self.head
     }
 
+    /// Sets the bytes that are written before the body.
+    pub fn set_head(&mut self, head: Buffer) {
+        self.head = head;
+    }
+
     /// Takes back the bytes of [`Flow::head_mut`] that were not sent yet.
     pub fn take_head(&mut self) -> Buffer {
         std::mem::replace(&mut self.head, Buffer::empty())

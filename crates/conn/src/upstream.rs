@@ -74,6 +74,15 @@ impl<'a> Upstream<'a> {
         matches!(self, Self::Service(_))
     }
 
+    /// Ready when a read may return something, so that a buffer is worth taking. Does not read.
+    pub(crate) fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Self::H1(transport) => transport.poll_readable(cx),
+            Self::Fcgi(connection) => connection.poll_readable(cx),
+            Self::H2(_) | Self::FcgiShare(_) | Self::Service(_) => Poll::Ready(()),
+        }
+    }
+
     /// Reads the next bytes: those of HTTP/1, or payload; 0 is the end.
     ///
     /// # Errors

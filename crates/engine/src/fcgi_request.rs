@@ -66,11 +66,11 @@ pub fn write_check(request: &Head, app: &FcgiApp, body: &[u8], out: &mut Buffer)
     written(out, false, !body.is_empty(), &FcgiParameters::default(), |told| {
         told.fields(request);
         told.script(request, app, &script);
-        told.meta(b"SERVER_NAME", &[request.host().unwrap_or_default()]);
-        told.meta(b"SERVER_PROTOCOL", &[request.version_text()]);
+        told.meta(b"SERVER_NAME", request.host().unwrap_or_default());
+        told.meta(b"SERVER_PROTOCOL", request.version_text());
         told.files(app, &script);
         if !told.tells_length {
-            told.meta(LENGTH, &[&ShortText::number(body.len() as u64)]);
+            told.meta(LENGTH, &ShortText::number(body.len() as u64));
         }
         Ok(())
     })?;
@@ -91,14 +91,13 @@ pub(crate) fn written(
     prepared: &FcgiParameters,
     tell: impl FnOnce(&mut Parameters<'_, '_>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let before = out.len();
     let tells_length = prepared.parameters.contains_key(LENGTH);
-    let mut told = Parameters { prepared, writer: RequestWriter::begin(keep, out), tells_length };
-    let done = tell(&mut told).and_then(|()| told.writer.end(has_body).map_err(|_| UNFIT));
-    if done.is_err() {
-        out.truncate(before);
-    }
-    done
+    let is_plain = prepared.parameters.is_empty();
+    let mut told = Parameters { prepared, writer: RequestWriter::begin(keep, out.spare_mut()), is_plain, tells_length };
+    tell(&mut told)?;
+    let length = told.writer.end(has_body).map_err(|_| UNFIT)?;
+    out.advance(length);
+    Ok(())
 }
 
 /// Name of a parameter that a field may have set already.
@@ -111,48 +110,63 @@ pub(crate) const QUERY: &[u8] = b"QUERY_STRING";
 pub(crate) struct Parameters<'p, 'o> {
     pub(crate) prepared: &'p FcgiParameters,
     pub(crate) writer: RequestWriter<'o>,
+    /// Rules have set no parameter.
+    pub(crate) is_plain: bool,
     /// CONTENT_LENGTH was written, or is set by a rule.
     pub(crate) tells_length: bool,
 }
 
 impl Parameters<'_, '_> {
-    /// Writes a parameter of CGI/1.1, given in parts, unless a rule has set it or it is empty.
-    #[inline(never)]
-    pub(crate) fn meta(&mut self, name: &[u8], value: &[&[u8]]) {
-        let is_sent = name == QUERY || value.iter().any(|part| !part.is_empty());
-        if is_sent && !self.prepared.parameters.contains_key(name) {
+    /// Writes a parameter of CGI/1.1, unless a rule has set it or it is empty.
+    pub(crate) fn meta(&mut self, name: &[u8], value: &[u8]) {
+        if !value.is_empty() && self.is_own(name) {
             self.writer.parameter(name, value);
         }
+    }
+
+    /// As [`Parameters::meta`], with a value in two parts.
+    fn joined(&mut self, name: &[u8], value: [&[u8]; 2]) {
+        if value.iter().any(|part| !part.is_empty()) && self.is_own(name) {
+            self.writer.joined(name, value);
+        }
+    }
+
+    /// Whether no rule has set a parameter.
+    #[inline]
+    fn is_own(&self, name: &[u8]) -> bool {
+        self.is_plain || !self.prepared.parameters.contains_key(name)
     }
 
     /// Writes the parameters that rules have set. No value is empty.
     pub(crate) fn set_by_rules(&mut self) {
         for (name, value) in &self.prepared.parameters {
-            self.writer.parameter(name, &[value]);
+            self.writer.parameter(name, value);
         }
     }
 
     /// Writes the parameters about the script and the request line.
     pub(crate) fn script(&mut self, request: &Head, app: &FcgiApp, script: &Script<'_>) {
-        if self.prepared.parameters.is_empty() {
+        if self.is_plain {
             self.writer.parameters(&app.constant);
         } else {
-            app.constants().for_each(|(name, value)| self.meta(name, &[value]));
+            app.constants().for_each(|(name, value)| self.meta(name, value));
         }
-        self.meta(b"SCRIPT_NAME", &[&script.name]);
-        self.meta(b"PATH_INFO", &[&script.info]);
-        self.meta(b"REQUEST_URI", &[request.target_on_wire()]);
-        self.meta(b"REQUEST_METHOD", &[request.method()]);
-        self.meta(QUERY, &[script.query]);
+        self.meta(b"SCRIPT_NAME", &script.name);
+        self.meta(b"PATH_INFO", &script.info);
+        self.meta(b"REQUEST_URI", request.target_on_wire());
+        self.meta(b"REQUEST_METHOD", request.method());
+        if self.is_own(QUERY) {
+            self.writer.parameter(QUERY, script.query);
+        }
     }
 
     /// Writes the file names of the script and of its path info.
     pub(crate) fn files(&mut self, app: &FcgiApp, script: &Script<'_>) {
         let root = self.prepared.or(b"DOCUMENT_ROOT", &app.docroot);
-        self.meta(b"SCRIPT_FILENAME", &[root, self.prepared.or(b"SCRIPT_NAME", &script.name)]);
+        self.joined(b"SCRIPT_FILENAME", [root, self.prepared.or(b"SCRIPT_NAME", &script.name)]);
         let info = self.prepared.or(b"PATH_INFO", &script.info);
         if !info.is_empty() {
-            self.meta(b"PATH_TRANSLATED", &[root, info]);
+            self.joined(b"PATH_TRANSLATED", [root, info]);
         }
     }
 
@@ -163,11 +177,11 @@ impl Parameters<'_, '_> {
                 b"content-length" => {
                     // Both are the same; a body that a filter has changed has no length.
                     if matches!(request.framing, Framing::Length(_)) {
-                        self.meta(LENGTH, &[value]);
+                        self.meta(LENGTH, value);
                         self.tells_length |= !value.is_empty();
                     }
                 }
-                b"content-type" => self.meta(b"CONTENT_TYPE", &[value]),
+                b"content-type" => self.meta(b"CONTENT_TYPE", value),
                 _ if fcgi::is_hidden(name) && !self.prepared.passes(name) => {}
                 _ if value.is_empty() => {}
                 _ => self.writer.field(name, value),

@@ -56,7 +56,7 @@ fn each_line_enables_its_features() {
         ("", "tcp-request content accept", F::RULES),
         ("", "tcp-response content accept", F::RULES.with(F::RESPONSE_RULES)),
         ("backend b\n mode http\n timeout server 1s\n timeout connect 1s", "use_backend b if { path /a }", F::RULES),
-        ("", "option http-restrict-req-hdr-names reject", F::SCREENING),
+        ("", "option http-restrict-req-hdr-names reject", F::NAMES),
         ("", "option http-buffer-request", F::SCREENING),
         ("", "balance url_param a check_post", F::SCREENING),
         ("", "stats uri /s", F::SCREENING),
@@ -76,7 +76,14 @@ fn each_line_enables_its_features() {
         ("", "option splice-auto", F::SPLICING),
         ("", "option splice-request", F::SPLICING),
         ("", "option splice-response", F::SPLICING),
-        ("fcgi-app a\n docroot /d", "use-fcgi-app a\n server t 127.0.0.1:81 proto fcgi", F::FCGI.with(F::SCREENING)),
+        ("fcgi-app a\n docroot /d", "use-fcgi-app a\n server t 127.0.0.1:81 proto fcgi", F::FCGI.with(F::NAMES)),
+        (
+            "fcgi-app a\n docroot /d\n log-stderr global",
+            "use-fcgi-app a\n server t 127.0.0.1:81 proto fcgi",
+            F::FCGI.with(F::NAMES).with(F::ATTEMPTS),
+        ),
+        ("", "retry-on empty-response", F::ATTEMPTS),
+        ("", "retry-on conn-failure", none),
         ("", "balance ewma", F::WATCHED_RESPONSES),
     ] {
         let program = compile(before, lines);

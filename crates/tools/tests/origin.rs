@@ -250,9 +250,10 @@ fn a_fastcgi_application_answers_as_the_query_asks_however_its_records_come() {
         ] {
             let mut out = base::Buffer::with_capacity(4096);
             let parameters: [(&[u8], &[u8]); 2] = [(b"REQUEST_METHOD", b"GET"), (b"QUERY_STRING", query.as_bytes())];
-            let mut writer = fcgi::RequestWriter::begin(true, &mut out);
-            parameters.into_iter().for_each(|(name, value)| writer.parameter(name, &[value]));
-            writer.end(has_body).unwrap();
+            let mut writer = fcgi::RequestWriter::begin(true, out.spare_mut());
+            parameters.into_iter().for_each(|(name, value)| writer.parameter(name, value));
+            let length = writer.end(has_body).unwrap();
+            out.advance(length);
             if has_body {
                 assert!(out.push(&fcgi::body_record(fcgi::REQUEST, 5)) && out.push(b"hello"));
                 assert!(out.push(&fcgi::end_of_body(fcgi::REQUEST)));

@@ -1,35 +1,24 @@
-//! An answer from a server's connection to the client's: its head is read here, and its body flows. Owns the bytes that
-//! were read of it. Must never decide which answer the client gets.
+//! An answer from a server's connection to the client's: its head is forwarded here, and its body flows. Must never decide
+//! which answer the client gets.
 
 use std::io;
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 use base::moment::Moment;
-use wire::h1::{self, ConnectionLine, Edits, Overflow, Parse, RequestContext, Scan, Spelling, Violation};
+use wire::h1::{ConnectionLine, Edits, Overflow, Spelling};
 use wire::http::{Fields, Framing, Head, Method, Version};
 
+use super::answer_reader::AnswerReader;
 use super::whole;
-use crate::answer_head_kind::{AnswerHeadKind, Fault};
-use crate::buffered_body::BufferedBody;
 use crate::downstream::{Downstream, HeadFormat, with_client};
 use crate::flow::{BodyFilter, Discard, Flow, FlowError, FlowProgress, FlowStep, Trailers};
-use crate::h1::server::{fits, grow, make_room};
 use crate::service::Payload;
 use crate::upstream::Upstream;
 
 /// The most bytes by which an interim answer may grow when it is encoded again: its reason phrase and the end of its
 /// head.
 const GROWTH: usize = 256;
-
-/// The result of reading from a server's connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReadOutcome {
-    /// The number of bytes read.
-    Bytes(usize),
-    /// The end of the connection, or its failure.
-    Closed,
-}
 
 /// How an answer is forwarded.
 #[derive(Debug, Clone, Copy)]
@@ -118,167 +107,25 @@ fn allows_body(status: u16) -> bool {
 }
 
 pub struct Answer {
-    input: Buffer,
-    scan: Scan,
+    /// Its heads, and the bytes read and not consumed.
+    pub reader: AnswerReader,
     flow: Flow,
-    /// The number of invalid heads, and of heads that violate rules relaxed by an option.
-    glitches: u32,
 }
 
 impl Default for Answer {
     fn default() -> Self {
-        Self { input: Buffer::empty(), scan: Scan::default(), flow: Flow::idle(), glitches: 0 }
+        Self { reader: AnswerReader::default(), flow: Flow::idle() }
     }
 }
 
 impl Answer {
-    /// The bytes read and not consumed.
-    pub fn received(&self) -> &[u8] {
-        self.input.data()
-    }
-
-    /// The bytes read after the head and not consumed; of a service, payload.
-    pub fn behind(&self, upstream: &Upstream<'_>) -> BufferedBody<'_> {
-        BufferedBody { data: self.input.data(), coded: upstream.is_coded() }
-    }
-
-    /// The buffer of the bytes read and not consumed, for code that continues to read.
-    pub fn input_mut(&mut self) -> &mut Buffer {
-        &mut self.input
-    }
-
-    /// Reads available bytes of heads. Holds no buffer until some were received.
-    pub fn poll_receive(&mut self, cx: &mut Context<'_>, upstream: &mut Upstream<'_>) -> Poll<ReadOutcome> {
-        if let Upstream::H2(request) = upstream {
-            return request.poll_head(cx).map(|found| if found { ReadOutcome::Bytes(0) } else { ReadOutcome::Closed });
-        }
-        if self.input.capacity() == 0 {
-            if let Upstream::H1(transport) = upstream
-                && transport.poll_readable(cx).is_pending()
-            {
-                return Poll::Pending;
-            }
-            if rt::poll_memory(cx, rt::Stage::Underway).is_pending() {
-                return Poll::Pending;
-            }
-            self.input = rt::buffer();
-        }
-        match upstream.poll_read(cx, &mut self.input) {
-            Poll::Pending => {
-                if self.input.is_empty() {
-                    self.input = Buffer::empty();
-                }
-                Poll::Pending
-            }
-            Poll::Ready(Ok(read)) if read > 0 => Poll::Ready(ReadOutcome::Bytes(read)),
-            Poll::Ready(_) => Poll::Ready(ReadOutcome::Closed),
-        }
-    }
-
-    /// Reads bytes after the head. `None`: there is no free space, or no more bytes follow; the next read returns an
-    /// end or an error again.
-    pub fn poll_more(&mut self, cx: &mut Context<'_>, upstream: &mut Upstream<'_>) -> Poll<Option<usize>> {
-        if self.input.capacity() == 0 {
-            self.input = rt::buffer();
-        }
-        if self.input.room() == 0 {
-            self.input.compact();
-        }
-        if self.input.room() == 0 {
-            return Poll::Ready(None);
-        }
-        self.poll_behind(cx, upstream)
-    }
-
-    /// Reads more of a body that is buffered here, into a buffer with space around it for chunk framing; into one of
-    /// `large` bytes when that is full. `None` as for [`Answer::poll_more`].
-    pub fn poll_buffer(
-        &mut self,
-        cx: &mut Context<'_>,
-        upstream: &mut Upstream<'_>,
-        large: &mut Option<usize>,
-    ) -> Poll<Option<usize>> {
-        if self.input.capacity() == 0 || self.input.room() == 0 && self.input.capacity() <= rt::buffer_size() {
-            make_room(&mut self.input);
-        }
-        if self.input.room() == 0 && !grow(&mut self.input, large) {
-            return Poll::Ready(None);
-        }
-        self.poll_behind(cx, upstream)
-    }
-
-    fn poll_behind(&mut self, cx: &mut Context<'_>, upstream: &mut Upstream<'_>) -> Poll<Option<usize>> {
-        let read = upstream.poll_read(cx, &mut self.input);
-        if self.input.is_empty() {
-            self.input = Buffer::empty();
-        }
-        read.map(|read| read.ok().filter(|bytes| *bytes > 0))
-    }
-
-    /// Parses one head. `method` is that of the request.
-    pub fn parse(
-        &mut self,
-        upstream: &Upstream<'_>,
-        method: Method,
-        limits: &h1::HeadLimits,
-        head: &mut Head,
-    ) -> AnswerHeadKind {
-        if let Upstream::H2(request) = upstream {
-            return request.take_head(method, limits, head);
-        }
-        let context = RequestContext { head: method == Method::Head, connect: method == Method::Connect };
-        match h1::parse_response(self.input.data(), limits, &context, &mut self.scan, head) {
-            Ok(Parse::Partial) if self.input.len() < limits.max_head => {
-                if self.input.room() == 0 {
-                    self.input.compact();
-                }
-                return AnswerHeadKind::Part;
-            }
-            Ok(Parse::Complete { consumed }) if fits(head, consumed, limits.max_head) => {
-                let data = &self.input.data()[..consumed];
-                if limits.accept_unsafe && h1::is_unsafe_response(data, limits, &context) {
-                    self.glitches += 1;
-                }
-                self.input.consume(consumed);
-                self.scan = Scan::default();
-            }
-            wrong => {
-                self.glitches += 1;
-                let too_large = Fault { reason: Violation::HeadTooLarge.text(), position: self.input.len() };
-                let fault = wrong.err().map(|error| Fault { reason: error.reason(), position: error.position });
-                return AnswerHeadKind::Invalid(Some(fault.unwrap_or(too_large)));
-            }
-        }
-        if upstream.is_application() {
-            if !wire::fcgi::apply_cgi_fields(head, method) {
-                self.glitches += 1;
-                return AnswerHeadKind::Invalid(None);
-            }
-            if head.framing == Framing::Chunked && upstream.application_has_answered() {
-                // All of it was received.
-                head.framing = Framing::Length(self.input.len() as u64);
-                head.append(b"content-length", self.input.len().to_string().as_bytes());
-            }
-        }
-        match head.status() {
-            101 => AnswerHeadKind::Final,
-            100..200 => AnswerHeadKind::Interim,
-            _ => AnswerHeadKind::Final,
-        }
-    }
-
-    /// Takes the number of HTTP/1 glitches since the last call.
-    pub fn take_glitches(&mut self) -> u32 {
-        std::mem::take(&mut self.glitches)
-    }
-
     /// Whether another interim answer was received that fits after those waiting to be written: one call writes them
     /// all.
     pub fn may_collect(&mut self) -> bool {
         let is_interim = |data: &[u8]| matches!(data.get(9..12), Some([b'1', b'0', b'0' | b'2'..=b'9']));
         self.flow.head_pending()
-            && is_interim(self.input.data())
-            && self.flow.head_mut().room() > self.input.len() + GROWTH
+            && is_interim(self.reader.received())
+            && self.flow.head_mut().room() > self.reader.received().len() + GROWTH
     }
 
     /// Queues an interim answer for the client.
@@ -384,6 +231,11 @@ impl Answer {
         self.flow.go_on(head, left);
     }
 
+    /// Continues an answer that was received whole and written in part: with the rest of its head and of its body.
+    pub fn go_on_with(&mut self, head: Buffer, body: Buffer) {
+        self.flow.go_on_with(head, body);
+    }
+
     /// Starts the body with the bytes received after the head.
     ///
     /// # Errors
@@ -392,7 +244,7 @@ impl Answer {
         if plan.bare {
             self.flow.set_body_filter(Box::new(Discard));
         }
-        let body = std::mem::replace(&mut self.input, Buffer::empty());
+        let body = self.reader.take_received();
         let started = self.flow.start(body, plan.source, plan.chunked);
         if started.is_err() {
             self.flow.head_mut().truncate(head);
@@ -405,7 +257,7 @@ impl Answer {
     /// # Errors
     /// The bytes received after the head break the chunked coding.
     pub fn start_drain(&mut self, framing: Framing) -> Result<(), FlowError> {
-        let body = std::mem::replace(&mut self.input, Buffer::empty());
+        let body = self.reader.take_received();
         self.flow.start(body, framing, false).map(|_| ())
     }
 
@@ -510,7 +362,7 @@ impl Answer {
 
     /// Takes the queued head of a tunnel's answer, and the bytes that the server has sent after it.
     pub fn into_tunnel(&mut self) -> (Buffer, Buffer) {
-        (self.flow.take_head(), std::mem::take(&mut self.input))
+        (self.flow.take_head(), self.reader.take_received())
     }
 
     /// Whether the server has sent bytes after its answer.

@@ -207,6 +207,11 @@ impl RequestBody {
         self.flow.head_mut()
     }
 
+    /// Sets the unsent part of the request's head.
+    pub fn set_head(&mut self, head: Buffer) {
+        self.flow.set_head(head);
+    }
+
     /// Whether the end of the body was read.
     pub fn source_ended(&self) -> bool {
         self.flow.source_ended()

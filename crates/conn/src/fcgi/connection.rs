@@ -259,6 +259,15 @@ impl Connection {
         }
     }
 
+    /// Ready when a read may return output, the end or an error. Does not read.
+    pub(crate) fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.flush(cx);
+        if !self.input.is_empty() || matches!(self.stage, Stage::Ended | Stage::Failed) {
+            return Poll::Ready(());
+        }
+        self.transport.poll_readable(cx)
+    }
+
     /// Moves available output into `buffer`. Returns true if some was moved, or the output has ended.
     fn decode(&mut self, buffer: &mut Buffer) -> io::Result<bool> {
         let mut moved = false;

@@ -22,6 +22,11 @@ impl Flow {
         self.source = if left == 0 { Source::Ended } else { Source::Length(left) };
     }
 
+    /// Continues a message that was received whole and sent in part: with the rest of its head and of its body.
+    pub fn go_on_with(&mut self, head: Buffer, body: Buffer) {
+        (self.head, self.body, self.source) = (head, body, Source::Ended);
+    }
+
     /// Whether the body can be written from its own memory: without a filter, a recording or framing.
     pub(super) fn may_lend(&self, source: &impl ByteSource, sink: &impl ByteSink) -> bool {
         source.can_lend()

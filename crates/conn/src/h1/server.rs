@@ -92,6 +92,12 @@ impl Server {
         !self.input.is_empty()
     }
 
+    /// As [`crate::downstream::Downstream::take_spare`].
+    pub fn take_spare(&mut self) -> Option<Buffer> {
+        let is_spare = self.input.is_empty() && self.input.capacity() == rt::buffer_size();
+        is_spare.then(|| std::mem::take(&mut self.input))
+    }
+
     /// Releases the input buffer if it is empty.
     pub fn release(&mut self) {
         if self.input.is_empty() {

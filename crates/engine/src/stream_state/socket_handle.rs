@@ -30,6 +30,7 @@ impl Kernel {
     }
 
     /// Called when the stream gives the connection away. `wanted`: a log line will still query it.
+    #[inline]
     pub(crate) fn part(&mut self, socket: SocketQuery, wanted: bool) {
         let last = if wanted { socket.tcp_info().ok() } else { None };
         *self = last.map_or(Self::Unknown, |info| Self::Last(Box::new(info)));

@@ -112,6 +112,7 @@ mod spoe_failures;
 mod stalls;
 mod statistics;
 mod stopping;
+mod straight;
 mod switching;
 mod tables;
 mod telemetry;

@@ -10,8 +10,7 @@ pub(super) fn features(proxy: &Proxy) -> Features {
     let (http, filters) = (&proxy.http, &proxy.filters);
     let frontend = proxy.frontend.as_ref();
     let traced = frontend.is_some_and(|own| own.trace.is_some());
-    let screened = http.restrict_names != RestrictNames::Preserve
-        || http.buffer_request
+    let screened = http.buffer_request
         || proxy.backend.as_ref().is_some_and(Backend::checks_post)
         || !proxy.slow_userlists.is_empty()
         || proxy.stats.is_some()
@@ -30,6 +29,7 @@ pub(super) fn features(proxy: &Proxy) -> Features {
         .with_if(filters.are_wanted || !filters.list.is_empty(), Features::FILTERS)
         .with_if(traced || !filters.otel.is_empty(), Features::SPANS)
         .with_if(screened, Features::SCREENING)
+        .with_if(http.restrict_names != RestrictNames::Preserve, Features::NAMES)
         .with_if(fields, Features::FIELDS)
         .with_if(frontend.is_some_and(|own| own.captures.is_some()), Features::CAPTURES)
         .with_if(proxy.monitor_uri.is_some(), Features::MONITORING)
@@ -44,7 +44,10 @@ fn of_backend(backend: &Backend) -> Features {
         || !choice.stick.is_empty()
         || !choice.persistence.is_empty()
         || backend.persistence.cookie.is_some();
+    let repeats = backend.limits.retry_on.keeps_request() || backend.limits.hedge.is_some();
+    let logs_errors = backend.fcgi.as_ref().is_some_and(|app| app.logs_errors);
     Features::default()
+        .with_if(repeats || logs_errors, Features::ATTEMPTS)
         .with_if(persists, Features::PERSISTENCE)
         .with_if(backend.fcgi.is_some(), Features::FCGI)
         .with_if(backend.heeds_answers() || backend.limits.hedge.is_some(), Features::WATCHED_RESPONSES)

@@ -13,7 +13,7 @@ impl Features {
     pub const FILTERS: Self = Self(1 << 1);
     /// Spans: `otel-trace`, `filter otel`.
     pub const SPANS: Self = Self(1 << 2);
-    /// Checks of a request before it is forwarded: names of fields, its body, passwords, rules, the statistics page.
+    /// Checks of a request before it is forwarded: its body, passwords, rules, the statistics page.
     pub const SCREENING: Self = Self(1 << 3);
     /// Fields that are added to a request.
     pub const FIELDS: Self = Self(1 << 4);
@@ -35,6 +35,11 @@ impl Features {
     pub const WATCHED_RESPONSES: Self = Self(1 << 12);
     /// Log lines with the address that the connection to the server comes from.
     pub const SOURCE_LOG: Self = Self(1 << 14);
+    /// Exchanges that do more than forward: attempts after an answer, or a second one beside it (`retry-on`, `hedge-requests`),
+    /// messages of applications that are logged.
+    pub const ATTEMPTS: Self = Self(1 << 15);
+    /// Checks of the names of a request's fields.
+    pub const NAMES: Self = Self(1 << 16);
     /// `option splice-*`.
     pub const SPLICING: Self = Self(1 << 13);
 

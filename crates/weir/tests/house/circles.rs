@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Files that are members of circles, by crate. Crates that are not listed have none.
 const MEMBERS: &[(&str, usize)] =
-    &[("conn", 4), ("engine", 26), ("expression", 15), ("policy", 10), ("rt", 5), ("tools", 2)];
+    &[("conn", 4), ("engine", 23), ("expression", 15), ("policy", 10), ("rt", 5), ("tools", 2)];
 
 /// Files of the largest circle of each crate.
 const LARGEST: &[(&str, usize)] =

@@ -1,7 +1,5 @@
 //! Encodes a request as records (specification, sections 3.4 and 5). Must never choose a parameter.
 
-use base::Buffer;
-
 use super::{HEADER, MAX_CONTENT, REQUEST, header, kind};
 use crate::h1::Overflow;
 
@@ -14,51 +12,72 @@ const KEEP_CONN: u8 = 1;
 /// Names requested by `FCGI_GET_VALUES` (specification, section 4.1).
 const VALUES: [&[u8]; 2] = [b"FCGI_MAX_REQS", b"FCGI_MPXS_CONNS"];
 
-/// Writes the start of a request into a buffer: `FCGI_BEGIN_REQUEST`, one record of parameters that grows with each of
-/// them, the end of the parameters and, for requests without a body, the end of the body.
+/// Writes the start of a request into the free space of a buffer: `FCGI_BEGIN_REQUEST`, one record of parameters that grows with
+/// each of them, the end of the parameters and, for requests without a body, the end of the body.
 pub struct RequestWriter<'o> {
-    out: &'o mut Buffer,
-    /// Offset of the record of parameters.
-    record: usize,
-    /// The buffer's capacity was exceeded.
+    room: &'o mut [u8],
+    /// The number of bytes written.
+    at: usize,
+    /// The space did not suffice, or a name or value cannot be encoded.
     full: bool,
 }
 
+/// The part of a request in front of its parameters: `FCGI_BEGIN_REQUEST` and the header of their record.
+const BEGIN: usize = HEADER + 8 + HEADER;
+
 impl<'o> RequestWriter<'o> {
     /// Starts a request. `keep` sets `FCGI_KEEP_CONN`: the application keeps the connection open.
-    pub fn begin(keep: bool, out: &'o mut Buffer) -> Self {
+    pub fn begin(keep: bool, room: &'o mut [u8]) -> Self {
         let [high, low] = RESPONDER.to_be_bytes();
         let flags = if keep { KEEP_CONN } else { 0 };
-        let begun = out.push(&header(kind::BEGIN_REQUEST, REQUEST, 8)) && out.push(&[high, low, flags, 0, 0, 0, 0, 0]);
-        let record = out.len();
-        let full = !begun || !out.push(&header(kind::PARAMS, REQUEST, 0));
-        Self { out, record, full }
+        let mut writer = Self { room, at: 0, full: false };
+        writer.put(&header(kind::BEGIN_REQUEST, REQUEST, 8));
+        writer.put(&[high, low, flags, 0, 0, 0, 0, 0]);
+        writer.put(&header(kind::PARAMS, REQUEST, 0));
+        writer
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        if let Some(place) = self.take(bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
+    }
+
+    /// Takes the next `count` bytes of the free space.
+    #[inline]
+    fn take(&mut self, count: usize) -> Option<&mut [u8]> {
+        let (start, end) = (self.at, self.at + count);
+        if self.full || end > self.room.len() {
+            self.full = true;
+            return None;
+        }
+        self.at = end;
+        self.room.get_mut(start..end)
     }
 
     /// Appends parameters that were encoded with [`push_parameter`].
     pub fn parameters(&mut self, written: &[u8]) {
-        self.full |= !self.out.push(written);
+        self.put(written);
     }
 
-    /// Appends a parameter; its value is given in parts.
-    pub fn parameter(&mut self, name: &[u8], value: &[&[u8]]) {
-        if let [value] = value {
-            if let Some(place) = self.place(name.len(), value.len()) {
-                let (to, rest) = place.split_at_mut(name.len());
-                to.copy_from_slice(name);
-                rest.copy_from_slice(value);
-            }
-            return;
-        }
-        let length = value.iter().map(|part| part.len()).sum();
-        if let Some(place) = self.place(name.len(), length) {
-            let (to, mut rest) = place.split_at_mut(name.len());
+    /// Appends a parameter.
+    pub fn parameter(&mut self, name: &[u8], value: &[u8]) {
+        if let Some(place) = self.place(name.len(), value.len()) {
+            let (to, rest) = place.split_at_mut(name.len());
             to.copy_from_slice(name);
-            for part in value {
-                let (to, behind) = rest.split_at_mut(part.len());
-                to.copy_from_slice(part);
-                rest = behind;
-            }
+            rest.copy_from_slice(value);
+        }
+    }
+
+    /// Appends a parameter whose value is given in two parts.
+    pub fn joined(&mut self, name: &[u8], value: [&[u8]; 2]) {
+        let [first, second] = value;
+        if let Some(place) = self.place(name.len(), first.len() + second.len()) {
+            let (to, rest) = place.split_at_mut(name.len());
+            to.copy_from_slice(name);
+            let (to, rest) = rest.split_at_mut(first.len());
+            to.copy_from_slice(first);
+            rest.copy_from_slice(second);
         }
     }
 
@@ -79,49 +98,41 @@ impl<'o> RequestWriter<'o> {
     /// Reserves space for a name and a value, and writes their length prefixes.
     #[inline]
     fn place(&mut self, name: usize, value: usize) -> Option<&mut [u8]> {
-        let (at, count) = (self.out.len(), 2 + name + value);
-        if name > SHORT || value > SHORT || self.full || self.out.room() < count {
+        if name > SHORT || value > SHORT {
             return self.long_place(name, value);
         }
-        self.out.advance(count);
-        let (lengths, behind) = self.out.data_mut().get_mut(at..)?.split_first_chunk_mut()?;
+        let (lengths, behind) = self.take(2 + name + value)?.split_first_chunk_mut()?;
         *lengths = [name as u8, value as u8];
         Some(behind)
     }
 
-    /// Slow path of [`Self::place`]: a name or value is long, or the capacity may be exceeded.
+    /// Slow path of [`Self::place`]: a name or value is long.
     #[cold]
     fn long_place(&mut self, name: usize, value: usize) -> Option<&mut [u8]> {
-        let lengths = length_of(name).zip(length_of(value)).filter(|_| !self.full);
-        let Some(((of_name, first), (of_value, second))) = lengths else {
+        let Some(((of_name, first), (of_value, second))) = length_of(name).zip(length_of(value)) else {
             self.full = true;
             return None;
         };
-        let (at, count) = (self.out.len(), first + second + name + value);
-        if self.out.room() < count {
-            self.full = true;
-            return None;
-        }
-        self.out.advance(count);
-        let place = self.out.data_mut().get_mut(at..)?;
-        let (lengths, behind) = place.split_at_mut(first + second);
+        let (lengths, behind) = self.take(first + second + name + value)?.split_at_mut(first + second);
         lengths[..first].copy_from_slice(&of_name[..first]);
         lengths[first..].copy_from_slice(&of_value[..second]);
         Some(behind)
     }
 
-    /// Ends the parameters, and the body as well unless the request has one.
+    /// Ends the parameters, and the body as well unless the request has one. Returns the number of bytes written.
     ///
     /// # Errors
-    /// The capacity of the buffer or of one record was exceeded.
-    pub fn end(self, has_body: bool) -> Result<(), Overflow> {
-        let Self { out, record, full } = self;
-        let length = (out.len() - record).checked_sub(HEADER).filter(|_| !full).ok_or(Overflow)?;
+    /// The free space or the capacity of one record was exceeded.
+    pub fn end(mut self, has_body: bool) -> Result<usize, Overflow> {
+        let length = self.at.checked_sub(BEGIN).ok_or(Overflow)?;
         let length = u16::try_from(length).map_err(|_| Overflow)?;
-        let begun = out.data_mut().get_mut(record..record + HEADER).ok_or(Overflow)?;
+        self.put(&header(kind::PARAMS, REQUEST, 0));
+        if !has_body {
+            self.put(&end_of_body(REQUEST));
+        }
+        let begun = self.room.get_mut(BEGIN - HEADER..BEGIN).filter(|_| !self.full).ok_or(Overflow)?;
         begun.copy_from_slice(&header(kind::PARAMS, REQUEST, length));
-        push(out, &header(kind::PARAMS, REQUEST, 0))?;
-        if has_body { Ok(()) } else { push(out, &end_of_body(REQUEST)) }
+        Ok(self.at)
     }
 }
 
@@ -165,10 +176,6 @@ pub(super) fn lengths_of(data: &[u8]) -> Option<(usize, usize, usize)> {
     };
     let (name, value) = (length()?, length()?);
     Some((name, value, used))
-}
-
-fn push(out: &mut Buffer, bytes: &[u8]) -> Result<(), Overflow> {
-    if out.push(bytes) { Ok(()) } else { Err(Overflow) }
 }
 
 /// Whether a request written by [`RequestWriter`] has `FCGI_KEEP_CONN` set.
@@ -229,10 +236,10 @@ mod tests {
     use super::*;
 
     fn request(keep: bool, has_body: bool, parameters: &[(&str, &str)]) -> Result<Vec<u8>, Overflow> {
-        let mut out = Buffer::with_capacity(1 << 17);
-        let mut writer = RequestWriter::begin(keep, &mut out);
-        parameters.iter().for_each(|(name, value)| writer.parameter(name.as_bytes(), &[value.as_bytes()]));
-        writer.end(has_body).map(|()| out.data().to_vec())
+        let mut room = vec![0; 1 << 17];
+        let mut writer = RequestWriter::begin(keep, &mut room);
+        parameters.iter().for_each(|(name, value)| writer.parameter(name.as_bytes(), value.as_bytes()));
+        writer.end(has_body).map(|length| room[..length].to_vec())
     }
 
     #[test]
@@ -266,11 +273,11 @@ mod tests {
     #[test]
     fn what_has_no_room_is_told_wherever_it_ends() {
         let written = |room| {
-            let mut out = Buffer::with_capacity(room);
-            let mut writer = RequestWriter::begin(true, &mut out);
-            writer.parameter(b"A", &[b"b", b"c"]);
+            let mut room = vec![0; room];
+            let mut writer = RequestWriter::begin(true, &mut room);
+            writer.joined(b"A", [b"b", b"c"]);
             writer.field(b"x-y", b"z");
-            writer.end(false).map(|()| out.data().to_vec())
+            writer.end(false).map(|length| room[..length].to_vec())
         };
         let whole = written(64).unwrap();
         assert_eq!(whole[16..40], *b"\x01\x04\0\x01\0\x10\0\0\x01\x02Abc\x08\x01HTTP_X_Yz");

@@ -1,6 +1,5 @@
 //! The client's connection after a request: whether it continues, or how it is to end. Must never close one.
 
-use conn::exchange::RequestBody;
 use conn::h1::BodyEnd;
 
 use crate::stream::client::Client;
@@ -27,9 +26,9 @@ pub fn continue_or_end(client: &mut Client, end: Option<BodyEnd>) {
     }
 }
 
-/// Ends the connection of a client after the answer described by the state.
+/// Ends the connection of a client after the answer described by the state. `is_read`: the request was read to its end.
 #[cold]
-pub fn end_after(client: &mut Client, state: &SharedStreamState, up: &RequestBody) -> Option<BodyEnd> {
-    client.end_after(state.borrow().accounting.bytes.bytes_out, up.source_ended());
+pub fn end_after(client: &mut Client, state: &SharedStreamState, is_read: bool) -> Option<BodyEnd> {
+    client.end_after(state.borrow().accounting.bytes.bytes_out, is_read);
     None
 }

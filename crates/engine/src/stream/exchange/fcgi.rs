@@ -85,15 +85,15 @@ pub fn write_request(
         told.script(request, app, &script);
         let (client, destination) = (state.client(session), state.destination(session));
         match (request.host(), destination) {
-            (Some(host), _) => told.meta(b"SERVER_NAME", &[host]),
-            (None, Some(address)) => told.meta(b"SERVER_NAME", &[&ShortText::address(address.ip())]),
+            (Some(host), _) => told.meta(b"SERVER_NAME", host),
+            (None, Some(address)) => told.meta(b"SERVER_NAME", &ShortText::address(address.ip())),
             (None, None) => {}
         }
-        told.meta(b"SERVER_PROTOCOL", &[request.version_text()]);
+        told.meta(b"SERVER_PROTOCOL", request.version_text());
         told.connection(session, client, destination);
         told.files(app, &script);
         if !told.tells_length {
-            told.meta(LENGTH, &[&ShortText::number(length.ok_or(ENDLESS)?)]);
+            told.meta(LENGTH, &ShortText::number(length.ok_or(ENDLESS)?));
         }
         Ok(())
     })
@@ -102,8 +102,8 @@ pub fn write_request(
 impl Parameters<'_, '_> {
     /// Writes the parameters about the client's connection, which are usually the same as for the previous request.
     fn connection(&mut self, session: &Session, client: Option<SocketAddr>, destination: Option<SocketAddr>) {
-        if !self.prepared.parameters.is_empty() {
-            return connection(session, client, destination, |name, value| self.meta(name, &[value]));
+        if !self.is_plain {
+            return connection(session, client, destination, |name, value| self.meta(name, value));
         }
         session.lend_written_ends(
             client,

@@ -4,9 +4,10 @@
 use std::task::{Context, Poll};
 
 use config::spec::RetryOn;
-use conn::exchange::{Answer as AnswerFlow, AnswerHeadKind, ForwardTerms, Heads, ReadOutcome};
+use conn::exchange::{Answer as AnswerFlow, AnswerHeadKind, AnswerReader, ForwardTerms, Heads, ReadOutcome};
 use conn::flow::{FlowProgress, FlowStep};
 use conn::glitches::GlitchLimits;
+use conn::h1::HeadLimits;
 use conn::service;
 use conn::upstream::Upstream;
 use expression::sample::Direction;
@@ -17,8 +18,9 @@ use super::response_rules::ResponseVerdict;
 use super::{Answer, End, Exchange, Upload, cut, failed};
 
 use crate::filter::HeadRefused;
+use crate::session::Session;
 use crate::stream::cache::{self, validation};
-use crate::stream::exchange::dispatch::trailers;
+use crate::stream::exchange::plan::trailers;
 use crate::stream::exchange::{fcgi, filter, websocket};
 use crate::stream::record::{capture_errors, metrics, tracing};
 use crate::stream::reply::ending::{AnswerTiming, Ending};
@@ -44,6 +46,22 @@ fn opens_tunnel(state: &StreamState) -> bool {
     let status = state.answer.server_status.unwrap_or_else(|| state.response.status());
     let connect = state.request.known_method() == Method::Connect && (200..300).contains(&status);
     connect || (status == 101 && state.request.upgrade)
+}
+
+/// Parses one head of an answer, into the state of its stream.
+pub(super) fn parse(
+    session: &Session,
+    upstream: &Upstream<'_>,
+    state: &mut StreamState,
+    reader: &mut AnswerReader,
+    limits: &HeadLimits,
+) -> AnswerHeadKind {
+    let found = reader.parse(upstream, state.request.known_method(), limits, &mut state.response);
+    if found == AnswerHeadKind::Final && upstream.is_application() {
+        fcgi::date(&session.worker, &mut state.response);
+        tracing::application_answered(session, state);
+    }
+    found
 }
 
 impl Exchange<'_> {
@@ -90,7 +108,7 @@ impl Exchange<'_> {
             };
             match found {
                 AnswerHeadKind::Part | AnswerHeadKind::Invalid(_) => self.reply.unparsed = false,
-                AnswerHeadKind::Interim => self.reply.unparsed = !self.reply.message.received().is_empty(),
+                AnswerHeadKind::Interim => self.reply.unparsed = !self.reply.message.reader.received().is_empty(),
                 AnswerHeadKind::Final => return self.inspect_and_begin(cx),
             }
         }
@@ -145,7 +163,7 @@ impl Exchange<'_> {
 
     /// Reads available bytes. False: there are none at present.
     fn read_head(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
-        match self.reply.message.poll_receive(cx, &mut self.upstream) {
+        match self.reply.message.reader.poll_receive(cx, &mut self.upstream) {
             Poll::Pending => Ok(false),
             Poll::Ready(ReadOutcome::Bytes(read)) => {
                 self.reply.has_begun = true;
@@ -219,7 +237,7 @@ impl Exchange<'_> {
         if self.upstream.is_refused() && self.passes_refusal() && self.client.conn.refuse() {
             return cut(Cause::Server, Phase::Headers, 502);
         }
-        if !self.reply.message.received().is_empty() {
+        if !self.reply.message.reader.received().is_empty() {
             return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
         }
         if !self.reply.has_begun && self.retries(RetryOn::EMPTY_RESPONSE) {
@@ -254,21 +272,22 @@ impl Exchange<'_> {
     /// Parses one head, and forwards it if it is an interim response.
     fn parse_head(&mut self) -> Result<AnswerHeadKind, End> {
         let state = &mut *self.state.borrow_mut();
-        let method = state.request.known_method();
-        let found = self.reply.message.parse(&self.upstream, method, &self.terms.limits, &mut state.response);
+        let found = match self.reply.parsed.take() {
+            Some(parsed) => parsed,
+            None => {
+                let reader = &mut self.reply.message.reader;
+                parse(self.session, &self.upstream, state, reader, &self.terms.limits)
+            }
+        };
         if let Some(progress) = found.progress() {
             self.server_side.reads(rt::now(), progress);
-        }
-        if found == AnswerHeadKind::Final && self.upstream.is_application() {
-            fcgi::date(&self.session.worker, &mut state.response);
-            tracing::application_answered(self.session, state);
         }
         let kills = self.note_link(state, 0);
         match found {
             _ if kills => return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502),
             AnswerHeadKind::Invalid(fault) => {
                 if let Some(fault) = fault {
-                    capture_errors::response(self.session, state, fault, self.reply.message.received());
+                    capture_errors::response(self.session, state, fault, self.reply.message.reader.received());
                     tracing::bad_answer(self.session, state, self.upstream.is_application());
                 }
                 return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
@@ -305,7 +324,7 @@ impl Exchange<'_> {
             link.protocol = protocol_of(shared);
             return false;
         }
-        let more = self.reply.message.take_glitches() + more;
+        let more = self.reply.message.reader.take_glitches() + more;
         if more == 0 {
             return false;
         }
@@ -398,7 +417,7 @@ impl Exchange<'_> {
     /// Whether anything follows the head of the answer, even if only the end of the stream. Payload that an application
     /// sends after a head without a body is read, so that its connection can be reused.
     fn ends_apart(&self) -> bool {
-        !self.reply.message.received().is_empty() || self.upstream.ends_apart()
+        !self.reply.message.reader.received().is_empty() || self.upstream.ends_apart()
     }
 
     /// Encodes the answer's head and starts its body. True: it opens a tunnel.

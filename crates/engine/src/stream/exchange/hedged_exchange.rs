@@ -75,7 +75,7 @@ impl Exchange<'_> {
     /// Ends the second attempt.
     fn give_up_race(&mut self, race: Race) {
         hedging::report_loser(self.session, self.terms.backend, &race.rival, race.second);
-        self.reply.unparsed = !self.reply.message.received().is_empty();
+        self.reply.unparsed = !self.reply.message.reader.received().is_empty();
     }
 
     /// Reads the first answer until its status is known.
@@ -85,7 +85,8 @@ impl Exchange<'_> {
         if self.upstream.is_service() {
             return AttemptRank::Gone;
         }
-        let found = attempt_rank::look(cx, &mut self.upstream, self.reply.message.input_mut(), |bytes| read += bytes);
+        let found =
+            attempt_rank::look(cx, &mut self.upstream, self.reply.message.reader.input_mut(), |bytes| read += bytes);
         if read > 0 {
             self.reply.has_begun = true;
             self.state.borrow_mut().accounting.bytes.received += read as u64;

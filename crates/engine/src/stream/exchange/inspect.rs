@@ -28,7 +28,7 @@ impl Exchange<'_> {
         let mut complete = rt::now() >= deadline;
         loop {
             if let Some(mut action) = self.rules.running.take() {
-                let bytes = Bytes::new(self.reply.message.received(), complete);
+                let bytes = Bytes::new(self.reply.message.reader.received(), complete);
                 let access = StreamAccess::of_bytes(session, self.state, Direction::Response, bytes);
                 let Poll::Ready(verdict) = action.poll(cx, &access) else {
                     self.rules.running = Some(action);
@@ -49,7 +49,7 @@ impl Exchange<'_> {
             }
             let ended = {
                 let known = self.state.borrow();
-                let bytes = Bytes::new(self.reply.message.received(), complete);
+                let bytes = Bytes::new(self.reply.message.reader.received(), complete);
                 let view = EvalContext::response(session, &known, &known.response);
                 run_content(&EvalContext { bytes, ..view }, &rules.response_content, &mut self.rules.inspected)
             };
@@ -77,7 +77,7 @@ impl Exchange<'_> {
     /// Reads bytes that follow the head; the rules wait for them until their deadline. Ready with false: there are no
     /// more, or the buffer is full.
     fn read_more(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        self.reply.message.poll_more(cx, &mut self.upstream).map(|read| read.is_some())
+        self.reply.message.reader.poll_more(cx, &mut self.upstream).map(|read| read.is_some())
     }
 
     /// Ends the exchange with the rule that rejected the answer.

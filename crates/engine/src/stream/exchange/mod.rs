@@ -1,17 +1,21 @@
 //! One attempt to get an answer: writes the request to a server's link, reads the answer and forwards it to the client,
 //! in both directions concurrently. Owns the data in flight between the two; must never choose a server.
 
+mod begun;
 pub mod dispatch;
 pub mod fcgi;
 pub mod filter;
+mod forward;
 mod head;
 mod hedged_exchange;
 mod inspect;
 mod limits;
 pub(super) mod mirror;
+pub mod plan;
 mod response_rules;
 pub(super) mod service_exchange;
 pub(super) mod started_service;
+mod straight;
 mod terms;
 pub(super) mod websocket;
 
@@ -24,10 +28,12 @@ use std::time::Duration;
 use base::buffer::Buffer;
 use base::moment::Moment;
 use config::spec::RetryOn;
-use conn::exchange::{self, RequestBody};
+use conn::exchange::{self, AnswerHeadKind, RequestBody};
 use conn::flow::{FlowError, FlowProgress, FlowStep};
 use conn::h1::Violation;
 use conn::upstream::Upstream;
+
+use begun::{Begun, PartlySent, Step};
 
 use crate::script::Action;
 use crate::session::Session;
@@ -99,6 +105,8 @@ struct Receiving {
     has_begun: bool,
     /// The received bytes may contain a whole head.
     unparsed: bool,
+    /// A head that was parsed on the straight path.
+    parsed: Option<AnswerHeadKind>,
     /// Number of interim responses received.
     interim: u32,
     /// One of them was forwarded to the client.
@@ -189,6 +197,7 @@ impl<'a> Exchange<'a> {
                 step: FlowStep::Exhausted,
                 has_begun: false,
                 unparsed: false,
+                parsed: None,
                 interim: 0,
                 interim_sent: false,
             },
@@ -211,11 +220,37 @@ impl<'a> Exchange<'a> {
         }
     }
 
+    /// Continues an exchange that has left the straight path.
+    fn go_on(&mut self, Begun { since, step }: Begun) {
+        self.began = since;
+        self.client_side = Activity::new(since, self.terms.independent_client);
+        self.server_side = Activity::new(since, self.terms.independent_server);
+        match step {
+            Step::Sending(head) => return self.request.body.set_head(head),
+            Step::Awaiting(reader, parsed) => {
+                (self.reply.has_begun, self.reply.unparsed) = (parsed.is_some(), parsed.is_some());
+                (self.reply.message.reader, self.reply.parsed) = (reader, parsed);
+            }
+            Step::Answering(PartlySent { head, body, keep_client, reusable }) => {
+                self.reply.message.go_on_with(head, body);
+                self.reply.message.close_behind(!keep_client);
+                (self.reply.has_begun, self.reply.progress) = (true, Answer::Flowing);
+                (self.keep_client, self.reusable) = (keep_client, reusable);
+            }
+        }
+        self.mark_sent();
+    }
+
+    /// Marks the request as sent to its end.
+    fn mark_sent(&mut self) {
+        (self.request.progress, self.request.is_sent, self.request.step) = (Upload::Done, true, FlowStep::Finished);
+    }
+
     /// Continues with an attempt that has sent the request already, and has received `input` of its answer.
     pub fn resume(&mut self, input: Buffer) {
-        (self.request.progress, self.request.is_sent, self.request.step) = (Upload::Done, true, FlowStep::Finished);
+        self.mark_sent();
         (self.reply.has_begun, self.reply.unparsed) = (!input.is_empty(), !input.is_empty());
-        *self.reply.message.input_mut() = input;
+        *self.reply.message.reader.input_mut() = input;
     }
 
     /// Continues with the answer of a service from its current state. Returns the result of the exchange if it ends
@@ -227,8 +262,7 @@ impl<'a> Exchange<'a> {
             ServiceProgress::Ruled => self.rules.is_ruled = true,
             ServiceProgress::Replaced(ending) => return Some(self.replace_answer(ending)),
             ServiceProgress::Sent { head, left } => {
-                (self.request.progress, self.request.is_sent, self.request.step) =
-                    (Upload::Done, true, FlowStep::Finished);
+                self.mark_sent();
                 self.reply.message.go_on(head, left);
                 self.reply.progress = Answer::Flowing;
             }
@@ -249,7 +283,7 @@ impl<'a> Exchange<'a> {
 
     /// Ends the exchange with an answer without a body, which is not forwarded.
     fn end_here(&mut self, keep_server: bool) {
-        self.reusable = keep_server && !self.terms.close_server && self.reply.message.received().is_empty();
+        self.reusable = keep_server && !self.terms.close_server && self.reply.message.reader.received().is_empty();
         self.reply.progress = if self.request.progress == Upload::Done { Answer::Done } else { Answer::Awaited };
     }
 

@@ -203,7 +203,7 @@ impl Exchange<'_> {
             let wait = {
                 let state = &mut *self.state.borrow_mut();
                 let mut head = std::mem::take(&mut state.response);
-                let (session, behind) = (self.session, self.reply.message.behind(&self.upstream));
+                let (session, behind) = (self.session, self.reply.message.reader.behind(&self.upstream));
                 let wait = match run_response(session, state, &mut head, behind, rules, progress) {
                     Stop::End | Stop::Cache(_) | Stop::Store(_) => None,
                     Stop::Yield => Some(RuleWait::Turn),
@@ -251,7 +251,7 @@ impl Exchange<'_> {
 
     /// Polls an action of a script.
     fn poll_script(&self, cx: &mut Context<'_>, action: &mut dyn Action) -> Poll<WaitOutcome> {
-        let (session, behind) = (self.session, self.reply.message.behind(&self.upstream));
+        let (session, behind) = (self.session, self.reply.message.reader.behind(&self.upstream));
         let access = StreamAccess::of_message(session, self.state, Direction::Response, behind);
         action.poll(cx, &access).map(|verdict| match script::effect_of(&verdict, Direction::Response) {
             Ok(true) => WaitOutcome::Goes,
@@ -268,14 +268,17 @@ impl Exchange<'_> {
     fn hold(&self, view: EvalContext<'_>, wait: &Wait) -> RuleWait {
         match wait {
             Wait::Pause(period) => {
-                match view.behind(self.reply.message.behind(&self.upstream)).lend(|context| period.evaluate(context)) {
+                match view
+                    .behind(self.reply.message.reader.behind(&self.upstream))
+                    .lend(|context| period.evaluate(context))
+                {
                     Some(period) => RuleWait::Until(rt::now() + period),
                     None => RuleWait::Over,
                 }
             }
             Wait::Body(body) => {
                 let framing = view.response.map_or(wire::http::Framing::None, |head| head.framing);
-                let behind = self.reply.message.behind(&self.upstream);
+                let behind = self.reply.message.reader.behind(&self.upstream);
                 let mut coming = ExpectedBody::new(behind.framing_of(framing), body.least);
                 // A malformed coding is reported when the body is forwarded.
                 if coming.take(behind.data).is_err() || coming.is_over() {
@@ -305,11 +308,11 @@ impl Exchange<'_> {
             RuleWait::Until(moment) if rt::now() >= *moment => Poll::Ready(WaitOutcome::Goes),
             RuleWait::Until(_) => Poll::Pending,
             RuleWait::Body { deadline, coming, large } => loop {
-                let before = self.reply.message.received().len();
-                match self.reply.message.poll_buffer(cx, &mut self.upstream, large) {
+                let before = self.reply.message.reader.received().len();
+                match self.reply.message.reader.poll_buffer(cx, &mut self.upstream, large) {
                     Poll::Ready(Some(read)) => {
                         self.state.borrow_mut().accounting.bytes.received += read as u64;
-                        match coming.take(&self.reply.message.received()[before..]) {
+                        match coming.take(&self.reply.message.reader.received()[before..]) {
                             Ok(Some(progress)) if self.upstream.completes() => {
                                 self.server_side.reads(rt::now(), progress);
                             }

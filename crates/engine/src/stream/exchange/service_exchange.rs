@@ -15,7 +15,8 @@ use crate::stream::cache::{self, cache_hit, validation};
 use crate::stream::client::keep_or_close::{continue_or_end, end_after};
 use crate::stream::conclude;
 use crate::stream::context::RequestContext;
-use crate::stream::exchange::dispatch::{Failed, fail, trailers};
+use crate::stream::exchange::forward::{Failed, fail};
+use crate::stream::exchange::plan::trailers;
 use crate::stream::exchange::started_service::StartedService;
 use crate::stream::exchange::{End, Exchange, ServiceProgress, Terms, filter};
 use crate::stream::record::tracing;
@@ -236,7 +237,7 @@ async fn answer(context: RequestContext<'_>, serving: Serving<'_>, mut up: Reque
             let rest = if remains.client_goes_on {
                 up.end(&mut context.client.conn)
             } else {
-                end_after(context.client, &context.state, &up)
+                end_after(context.client, &context.state, up.source_ended())
             };
             continue_or_end(context.conclude(), rest);
         }

@@ -292,6 +292,7 @@ fn server<'a>(proxy: &'a Proxy, state: &StreamState) -> Option<&'a Server> {
 }
 
 /// Whether the client's connection may be reused after a response.
+#[inline]
 pub fn keeps_client(session: &Session, request: &Head) -> bool {
     wants_keep_alive(request) && session.proxy().close_mode != CloseMode::Close && !session.is_leaving()
 }

@@ -3,14 +3,14 @@
 
 use config::spec::Mode;
 use conn::h1::UnreadBody;
-use policy::program::{Backend, Features, Proxy};
+use policy::program::{Features, Proxy};
 
 use crate::orders::Orders;
 use crate::session::Session;
 use crate::stream::client::Client;
 use crate::stream::client::client_abort::LEFT;
 use crate::stream::client::content::{self, Stopped};
-use crate::stream::context::RequestContext;
+use crate::stream::context::{RequestContext, Route};
 use crate::stream::reply::{cut, finish, reply_error_unread, stats_page};
 use crate::stream::request::header_validation::{awaits_body, screen};
 use crate::stream::request::rules::request as request_rules;
@@ -22,22 +22,14 @@ use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
-/// Destination of a request.
-#[derive(Clone, Copy)]
-pub struct Route<'s> {
-    /// The backend's proxy.
-    pub proxy: &'s Proxy,
-    /// The backend of that proxy.
-    pub backend: &'s Backend,
-    /// The combined features of frontend and backend.
-    pub features: Features,
-}
+/// Features by which a proxy checks a request before it is forwarded.
+const SCREENED: Features = Features::SCREENING.with(Features::NAMES);
 
 /// A request that continues, and its body.
 type RoutedRequest<'s> = (RequestContext<'s>, UnreadBody);
 
 /// Chooses the backend of a request for which nothing else has to be done: no rule, check or filter of frontend and backend sees
-/// requests. `None`: [`route`] has to, and nothing has changed.
+/// requests, but for the names of fields. `None`: [`route`] has to; what was done here may be repeated.
 #[inline]
 pub fn at_once<'s>(context: &RequestContext<'s>) -> Option<Route<'s>> {
     const SEEN: Features = Features::SCREENING.with(Features::SPANS).with(Features::FILTERS);
@@ -52,15 +44,27 @@ pub fn at_once<'s>(context: &RequestContext<'s>) -> Option<Route<'s>> {
         }
         state.route.backend
     };
+    if !names_pass(context, proxy) {
+        return None;
+    }
     let own = context.session.proxy_at(chosen.or_else(|| switching::at_once(context))?);
     let is_seen = own.features.have(SEEN) || !own.rules.request_content.is_empty();
     let backend = own.backend.as_ref().filter(|_| own.mode == Mode::Http && !is_seen)?;
+    if own.index != proxy.index && !names_pass(context, own) {
+        return None;
+    }
     let features = context.state.borrow_mut().choose_backend(own);
     if own.index != proxy.index {
         context.state.borrow().order(Orders::leave_backend);
     }
     stages::routed(context.session, &context.state, own, features);
     Some(Route { proxy: own, backend, features })
+}
+
+/// Whether the names of a request's fields are accepted by a proxy, which may remove fields.
+#[inline]
+fn names_pass(context: &RequestContext<'_>, proxy: &Proxy) -> bool {
+    !proxy.features.have(Features::NAMES) || screen(&context.state, proxy, None).is_ok()
 }
 
 /// Calls [`route`] in a future of its own, so that its callers are laid out for requests that need none.
@@ -79,7 +83,7 @@ async fn route<'s>(
     let proxy = context.session.proxy();
     stages::request_rules_begin(context.session, &context.state);
     let mut body = body;
-    if proxy.features.have(Features::SCREENING) {
+    if proxy.features.have(SCREENED) {
         (context, body) = pass(context, body, proxy, None).await?;
     }
     let chosen = context.state.borrow().route.backend;
@@ -136,7 +140,7 @@ async fn route<'s>(
             return None;
         }
     }
-    if own.index != proxy.index && own.features.have(Features::SCREENING) {
+    if own.index != proxy.index && own.features.have(SCREENED) {
         (context, body) = pass(context, body, own, Some(proxy)).await?;
     }
     Some((Route { proxy: own, backend, features }, context, body))

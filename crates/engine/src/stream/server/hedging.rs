@@ -25,7 +25,7 @@ use crate::handshake::is_one_too_many;
 use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::client::Client;
-use crate::stream::exchange::dispatch::encode_head;
+use crate::stream::exchange::plan::encode_head;
 use crate::stream::exchange::{End, Exchange};
 use crate::stream::record::metrics::{self, Handshake, ServerEvent};
 use crate::stream::record::otel;

@@ -43,6 +43,7 @@ pub fn authenticates(state: &StreamState) -> bool {
 }
 
 /// Returns an idle connection of the session to that server that fits, and that is open and without pending events.
+#[inline]
 pub fn take(session: &Session, serial: usize, fits: impl Fn(&Link) -> bool) -> Option<Link> {
     session.private_links()?.borrow_mut().take(serial, fits)
 }
@@ -55,6 +56,7 @@ pub fn put(session: &Session, backend: usize, server: &Server, link: Link, most:
 }
 
 /// Records the authentication state after a response. [`AuthenticationScope::Connection`] is kept until the session ends.
+#[inline]
 pub fn note(session: &Session, asked: AuthenticationScope) {
     let links = match asked {
         AuthenticationScope::Nothing => session.private_links(),
@@ -66,6 +68,7 @@ pub fn note(session: &Session, asked: AuthenticationScope) {
 }
 
 /// Returns the server that a request for this backend prefers: the last one, if the session still has a connection to it.
+#[inline]
 pub fn preference(session: &Session, proxy: &Proxy, backend: &Backend) -> Option<Preference> {
     session.private_links()?.borrow().preference(proxy, backend)
 }
