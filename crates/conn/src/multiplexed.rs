@@ -135,10 +135,11 @@ impl ClientCounts {
 /// A client's connection whose protocol carries several streams.
 ///
 /// Its task polls it and starts a task for each stream. It is polled until it has ended; then the streams fail, and it is
-/// kept until they were released.
-pub enum Connection<'a> {
+/// kept until they were released. The client with the bytes of the connection is an argument, always the same: the connection
+/// does not refer to it, so that both are small.
+pub enum Connection {
     /// HTTP/2.
-    H2(h2::Connection<'a>),
+    H2(h2::Connection),
 }
 
 /// Calls the protocol.
@@ -150,24 +151,24 @@ macro_rules! on {
     };
 }
 
-impl<'a> Connection<'a> {
+impl Connection {
     /// Serves a connection that begins in the protocol of `terms` ([`Beginning::Whole`]). `None`: that protocol is not spoken on
     /// a connection like this.
-    pub fn of(client: &'a mut Downstream, terms: ClientTerms) -> Option<Self> {
+    pub fn of(client: &mut Downstream, terms: ClientTerms) -> Option<Self> {
         match terms {
             ClientTerms::H2(terms) => {
-                let (transport, input) = client.bytes()?;
-                Some(Self::H2(h2::Connection::new(transport, input, terms)))
+                let (_, input) = client.bytes()?;
+                Some(Self::H2(h2::Connection::new(input, terms)))
             }
         }
     }
 
     /// Serves a connection that we have opened to a server which asks (reverse HTTP). `None`: as for [`Connection::of`].
-    pub fn reversed(client: &'a mut Downstream, terms: ClientTerms) -> Option<Self> {
+    pub fn reversed(client: &mut Downstream, terms: ClientTerms) -> Option<Self> {
         match terms {
             ClientTerms::H2(terms) => {
-                let (transport, input) = client.bytes()?;
-                Some(Self::H2(h2::Connection::reversed(transport, input, terms)))
+                client.bytes()?;
+                Some(Self::H2(h2::Connection::reversed(terms)))
             }
         }
     }
@@ -181,20 +182,17 @@ impl<'a> Connection<'a> {
 
     /// Moves frames in both directions. Ready with a stream that the client has opened, or with `None`: the connection
     /// has ended.
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Downstream>> {
+    #[inline]
+    pub fn poll(&mut self, cx: &mut Context<'_>, client: &mut Downstream) -> Poll<Option<Downstream>> {
+        let Some((transport, input)) = client.bytes() else { return Poll::Ready(None) };
         match self {
-            Self::H2(protocol) => protocol.poll(cx).map(|stream| stream.map(Downstream::H2)),
+            Self::H2(protocol) => protocol.poll(cx, transport, input).map(|stream| stream.map(Downstream::H2)),
         }
     }
 
     /// Whether a stream is being served.
     pub fn has_streams(&self) -> bool {
         on!(self, protocol => protocol.has_streams())
-    }
-
-    /// Whether all bytes that were read have been processed.
-    pub fn is_drained(&self) -> bool {
-        on!(self, protocol => protocol.is_drained())
     }
 
     /// The number of streams that the client has opened so far.
@@ -236,8 +234,10 @@ impl<'a> Connection<'a> {
     }
 
     /// Ends all streams, because the connection has ended.
-    pub fn close(&mut self) {
-        on!(self, protocol => protocol.close());
+    pub fn close(&mut self, client: &mut Downstream) {
+        if let Some((transport, _)) = client.bytes() {
+            on!(self, protocol => protocol.close(transport));
+        }
     }
 
     /// Whether the client has closed its direction, or nothing can or may be sent to it.
@@ -251,8 +251,9 @@ impl<'a> Connection<'a> {
     }
 
     /// Sends remaining bytes after the connection was closed. Ready with the number of bytes sent; 0: nothing is left.
-    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
-        on!(self, protocol => protocol.poll_flush(cx))
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>, client: &mut Downstream) -> Poll<usize> {
+        let Some((transport, _)) = client.bytes() else { return Poll::Ready(0) };
+        on!(self, protocol => protocol.poll_flush(cx, transport))
     }
 
     /// Ready when the last stream was released.

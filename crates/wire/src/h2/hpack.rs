@@ -1,7 +1,7 @@
 //! HPACK (RFC 7541): encoding and decoding of header blocks. Owns the dynamic table of a peer's blocks; must never
 //! interpret a field.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 
 use super::fields::HeaderField;
 use super::static_table::{STATIC, static_name};
@@ -25,7 +25,8 @@ pub struct Decoder {
     table: Dynamic,
 }
 
-/// Buffers for decoded Huffman strings. The decoders of a thread share them, because none needs them between two blocks.
+/// Buffers for decoded Huffman strings. The decoders of a thread share them, because none needs them between two blocks, and
+/// nothing that gets a field decodes another block.
 #[derive(Default)]
 struct Scratch {
     name: Vec<u8>,
@@ -33,7 +34,7 @@ struct Scratch {
 }
 
 thread_local! {
-    static SCRATCH: Cell<Scratch> = const { Cell::new(Scratch { name: Vec::new(), value: Vec::new() }) };
+    static SCRATCH: RefCell<Scratch> = const { RefCell::new(Scratch { name: Vec::new(), value: Vec::new() }) };
 }
 
 impl Decoder {
@@ -66,10 +67,7 @@ impl Decoder {
         capacity: Capacity,
         field: impl FnMut(&HeaderField<'_>),
     ) -> Result<(), DecodeError> {
-        let mut scratch = SCRATCH.take();
-        let decoded = self.decode_with(&mut scratch, block, capacity, field);
-        SCRATCH.set(scratch);
-        decoded
+        SCRATCH.with_borrow_mut(|scratch| self.decode_with(scratch, block, capacity, field))
     }
 
     #[inline]

@@ -1,9 +1,10 @@
 //! A client's multiplexed connection: its task moves the data of all streams, and starts a task for each stream. Must never
 //! serve a stream itself.
 
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
-use base::moment::{Moment, WallTime};
+use base::moment::{Moment, OptionalMoment, WallTime};
 use conn::downstream::Downstream;
 use conn::multiplexed::{ClientTerms, Connection, Ping, Protocol};
 use expression::sample::ProtocolFacts;
@@ -22,17 +23,31 @@ use crate::stream::server::private_connections;
 use crate::stream::{conclude, request};
 use crate::worker::SharedStreamState;
 
-/// Serves a connection that begins with `protocol`, until it and all of its streams have ended.
-pub async fn serve(session: &LocalRc<StreamTask>, client: &mut Client, protocol: Protocol) {
+/// Serves a connection that begins with `protocol`, until it and all of its streams have ended. Idle connections hold this
+/// future: it consists of their state alone.
+pub fn serve<'s>(
+    session: &'s LocalRc<StreamTask>,
+    client: &'s mut Client,
+    protocol: Protocol,
+) -> impl Future<Output = ()> + 's {
     if let Some(state) = client.take_begun(session) {
         hand_over(session, state);
     }
-    let Client { conn, timer, .. } = client;
     let share = stream_share(session, protocol);
-    let Some(mut connection) = Connection::of(conn, terms(session, protocol, share.as_ref())) else { return };
-    let end = carry(session, &mut connection, timer).await;
-    drop(connection);
-    finish(client, end);
+    let terms = terms(session, protocol, share.as_deref());
+    let connection = Connection::of(&mut client.conn, terms);
+    carry(connection.map(|connection| Carrying::begin(session, client, connection, share)))
+}
+
+/// Serves a connection that was opened to a server which sends requests on it (reverse HTTP).
+pub fn serve_reversed<'s>(session: &'s LocalRc<StreamTask>, client: &'s mut Client) -> impl Future<Output = ()> + 's {
+    let connection = Connection::reversed(&mut client.conn, terms(session, REVERSED, None));
+    carry(connection.map(|connection| Carrying::begin(session, client, connection, None)))
+}
+
+/// Serves the streams of a connection until it ends. `None`: it does not speak the protocol.
+fn carry(mut carrying: Option<Carrying<'_>>) -> impl Future<Output = ()> + '_ {
+    std::future::poll_fn(move |cx| carrying.as_mut().map_or(Poll::Ready(()), |carrying| carrying.poll(cx)))
 }
 
 /// Ends a stream that began in TCP mode and was not a request. The time of the handshakes is assigned to the connection's first
@@ -44,84 +59,12 @@ fn hand_over(session: &StreamTask, state: SharedStreamState) {
     session.end(state);
 }
 
-/// How a connection ended.
-enum End {
-    /// The client has disconnected.
-    Gone,
-    /// By a protocol error of the client.
-    Fault,
-    /// In any other way.
-    Left,
-}
-
-/// Closes the connection. Clients send window updates and pings while they read: if the connection were closed at once, unread
-/// data would be lost by a reset.
-fn finish(client: &mut Client, end: End) {
-    match end {
-        End::Gone => client.drop_connection(),
-        End::Fault => client.refuse_more(),
-        End::Left => client.linger(),
-    }
-}
-
-/// Serves a connection that was opened to a server which sends requests on it (reverse HTTP).
-pub async fn serve_reversed(session: &LocalRc<StreamTask>, client: &mut Client) {
-    let Client { conn, timer, .. } = client;
-    if let Some(mut connection) = Connection::reversed(conn, terms(session, REVERSED, None)) {
-        let end = carry(session, &mut connection, timer).await;
-        drop(connection);
-        finish(client, end);
-    }
-}
-
-/// Serves the streams of a connection until it ends. An argument of an `async fn` is stored in its future twice: the
-/// connection is borrowed.
-async fn carry(session: &LocalRc<StreamTask>, connection: &mut Connection<'_>, timer: &mut rt::Timer) -> End {
-    let mut carrying = Carrying {
-        session,
-        open: ClientConnection::begin(session.counters(), connection.protocol()),
-        waiting: Waiting::default(),
-        // As in HTTP/1, handshakes and idle time of the client are part of the first request's time.
-        idle_since: (session.accepted, session.accept_date()),
-        crowd: session.client().map(|client| Member::of(Scope::Streams, client)),
-    };
-    while std::future::poll_fn(|cx| carrying.poll(connection, timer, cx)).await == Step::Yields {
-        rt::yield_now().await;
-    }
-    connection.close();
-    std::future::poll_fn(|cx| connection.poll_settled(cx)).await;
-    carrying.count_events(connection);
-    flush(session, connection, timer).await;
-    match connection.is_gone() {
-        true => End::Gone,
-        false if connection.has_faulted() => End::Fault,
-        false => End::Left,
-    }
-}
-
-/// Sends the remaining data of a connection, as long as its client accepts some of it within `timeout client`.
-async fn flush(session: &Session, connection: &mut Connection<'_>, timer: &mut rt::Timer) {
-    let patience = session.proxy().timeouts.client_closing().unwrap_or(closing::PATIENCE);
-    let mut deadline = rt::now() + patience;
-    std::future::poll_fn(|cx| {
-        while let Poll::Ready(sent) = connection.poll_flush(cx) {
-            if sent == 0 {
-                return Poll::Ready(());
-            }
-            deadline = rt::now() + patience;
-        }
-        timer.arm(Some(deadline));
-        timer.poll_expired(cx)
-    })
-    .await;
-}
-
 /// Returns the connection's share of the limit for all connections (`tune.streams-elasticity`); `None`: there is no such limit.
-fn stream_share(session: &Session, protocol: Protocol) -> Option<StreamShare> {
+fn stream_share(session: &Session, protocol: Protocol) -> Option<Box<StreamShare>> {
     let global = &session.generation().program.global;
     let most = u32::try_from(protocol::streams(protocol, global)).unwrap_or(u32::MAX);
     let all = global.streams.shared?;
-    Some(StreamShares::take(&session.worker.process.live.stream_shares, most, all))
+    Some(Box::new(StreamShares::take(&session.worker.process.live.stream_shares, most, all)))
 }
 
 /// Returns the number of concurrent streams for a client of a worker with that number of waiting tasks: above the load limit,
@@ -144,15 +87,6 @@ fn terms(session: &Session, protocol: Protocol, share: Option<&StreamShare>) -> 
     protocol::client_terms(protocol, global, &grant)
 }
 
-/// Idle state of a connection without streams.
-#[derive(Default)]
-struct Waiting {
-    /// Time since which it is idle.
-    free_since: Option<Moment>,
-    /// Number of pings that its client had answered at the last call.
-    pongs: u32,
-}
-
 /// The result of a poll of a connection that has not to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
@@ -162,73 +96,160 @@ enum Step {
     Ends,
 }
 
-/// A connection that is served.
-struct Carrying<'s> {
-    session: &'s LocalRc<StreamTask>,
-    open: ClientConnection<'s>,
-    waiting: Waiting,
-    /// Time at which the connection was accepted, or the newest stream began.
-    idle_since: (Moment, WallTime),
-    crowd: Option<Member>,
+/// The phases of a connection that is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Streams may begin.
+    Carries,
+    /// It has ended, and its streams end.
+    Settles,
+    /// Remaining data is sent.
+    Flushes,
 }
 
-impl Carrying<'_> {
+/// A connection that is served. Its client's `since` is the time at which the connection was accepted, or the newest stream began.
+struct Carrying<'s> {
+    session: &'s LocalRc<StreamTask>,
+    client: &'s mut Client,
+    connection: Connection,
+    open: ClientConnection<'s>,
+    /// Its share of the limit for all connections.
+    _share: Option<Box<StreamShare>>,
+    crowd: Option<Member>,
+    /// Time since which it is idle.
+    free_since: OptionalMoment,
+    /// Number of pings that its client had answered at the last call.
+    pongs: u32,
+    phase: Phase,
+}
+
+// Most connections are idle.
+const _: () = assert!(size_of::<Carrying<'_>>() <= 208);
+
+impl<'s> Carrying<'s> {
+    fn begin(
+        session: &'s LocalRc<StreamTask>,
+        client: &'s mut Client,
+        connection: Connection,
+        share: Option<Box<StreamShare>>,
+    ) -> Self {
+        // As in HTTP/1, handshakes and idle time of the client are part of the first request's time.
+        (client.since, client.since_date) = (session.accepted, session.accept_date());
+        Self {
+            session,
+            client,
+            open: ClientConnection::begin(session.counters(), connection.protocol()),
+            connection,
+            _share: share,
+            crowd: session.client().map(|client| Member::of(Scope::Streams, client)),
+            free_since: OptionalMoment::NONE,
+            pongs: 0,
+            phase: Phase::Carries,
+        }
+    }
+
+    /// Ready when the connection and all of its streams have ended.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.phase == Phase::Carries {
+            match ready!(self.poll_streams(cx)) {
+                Step::Yields => {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Step::Ends => self.connection.close(&mut self.client.conn),
+            }
+            self.phase = Phase::Settles;
+        }
+        if self.phase == Phase::Settles {
+            ready!(self.connection.poll_settled(cx));
+            self.count_events();
+            self.client.timer.arm(Some(rt::now() + self.patience()));
+            self.phase = Phase::Flushes;
+        }
+        ready!(self.poll_flushed(cx));
+        self.finish();
+        Poll::Ready(())
+    }
+
+    /// Returns how long a client may accept nothing of the remaining data (`timeout client`).
+    fn patience(&self) -> Duration {
+        self.session.proxy().timeouts.client_closing().unwrap_or(closing::PATIENCE)
+    }
+
+    /// Sends the remaining data, as long as the client accepts some of it in time.
+    fn poll_flushed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while let Poll::Ready(sent) = self.connection.poll_flush(cx, &mut self.client.conn) {
+            if sent == 0 {
+                return Poll::Ready(());
+            }
+            self.client.timer.arm(Some(rt::now() + self.patience()));
+        }
+        self.client.timer.poll_expired(cx)
+    }
+
+    /// Decides how the connection is closed. Clients send window updates and pings while they read: if it were closed at once,
+    /// unread data would be lost by a reset.
+    fn finish(&mut self) {
+        if self.connection.is_gone() {
+            self.client.drop_connection();
+        } else if self.connection.has_faulted() {
+            self.client.refuse_more();
+        } else {
+            self.client.linger();
+        }
+    }
+
     /// Moves all data that can be moved, and starts the streams that were opened. A connection without streams may be idle
     /// for as long as a client between two requests, even if the client does not accept the remaining data; with a soft
     /// stop it ends as soon as all data is sent. If only `timeout client` limits its idle time, an answered ping restarts
     /// that time.
-    fn poll(&mut self, connection: &mut Connection<'_>, timer: &mut rt::Timer, cx: &mut Context<'_>) -> Poll<Step> {
+    fn poll_streams(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
         let session = self.session;
         private_connections::discard_disturbed(session, cx);
         if session.is_leaving() {
-            connection.leave(session.proxy().options.idle_close_on_response);
+            self.connection.leave(session.proxy().options.idle_close_on_response);
         }
-        let mut next = connection.advance(rt::now());
+        let mut next = self.connection.advance(rt::now());
         // The events of all frames that were received together are counted together.
         let ended = loop {
-            let served = connection.opened();
-            match connection.poll(cx) {
-                Poll::Ready(Some(stream)) => self.start(stream, served, connection),
+            let served = self.connection.opened();
+            match self.connection.poll(cx, &mut self.client.conn) {
+                Poll::Ready(Some(stream)) => self.start(stream, served),
                 Poll::Ready(None) => break true,
                 Poll::Pending => break false,
             }
             // Streams run after the frames that were received together with them are processed: these may end the
             // connection.
-            if connection.is_drained() && rt::slice_is_over() {
-                self.count_events(connection);
+            if !self.client.conn.has_received() && rt::slice_is_over() {
+                self.count_events();
                 return Poll::Ready(Step::Yields);
             }
         };
-        self.count_events(connection);
+        self.count_events();
         if ended {
             return Poll::Ready(Step::Ends);
         }
         if next.is_none() {
-            next = connection.advance(rt::now());
+            next = self.connection.advance(rt::now());
         }
-        self.poll_idle(connection, next, timer, cx)
+        self.poll_idle(next, cx)
     }
 
     /// Ready when the connection was idle for too long. `next`: when it has to be polled again at the latest.
-    fn poll_idle(
-        &mut self,
-        connection: &mut Connection<'_>,
-        next: Option<Moment>,
-        timer: &mut rt::Timer,
-        cx: &mut Context<'_>,
-    ) -> Poll<Step> {
-        let (session, waiting) = (self.session, &mut self.waiting);
+    fn poll_idle(&mut self, next: Option<Moment>, cx: &mut Context<'_>) -> Poll<Step> {
+        let (session, connection, timer) = (self.session, &mut self.connection, &mut self.client.timer);
         let timeouts = &session.proxy().timeouts;
         let pongs = connection.pongs();
-        let is_there = pongs != waiting.pongs && timeouts.http_keep_alive.or(timeouts.http_request).is_none();
-        waiting.pongs = pongs;
-        waiting.free_since = match waiting.free_since {
+        let is_there = pongs != self.pongs && timeouts.http_keep_alive.or(timeouts.http_request).is_none();
+        self.pongs = pongs;
+        let free_since = match self.free_since.get() {
             _ if connection.has_streams() => None,
             Some(since) if !is_there => Some(since),
             _ => Some(rt::now()),
         };
+        self.free_since = free_since.into();
         let limit = if connection.opened() == 0 { timeouts.request() } else { timeouts.keep_alive() };
-        let deadline = waiting.free_since.zip(limit).map(|(since, limit)| since + limit);
+        let deadline = free_since.zip(limit).map(|(since, limit)| since + limit);
         loop {
             let now = rt::now();
             if next.is_some_and(|next| now >= next) {
@@ -257,17 +278,17 @@ impl Carrying<'_> {
     }
 
     /// Starts a stream that was opened; `served` were opened before it.
-    fn start(&mut self, stream: Downstream, served: u32, connection: &Connection<'_>) {
-        let admission = self.admit(connection);
-        start(self.session, stream, Begin { served, idle_since: self.idle_since, admission });
-        self.idle_since = (rt::now(), rt::wall());
+    fn start(&mut self, stream: Downstream, served: u32) {
+        let idle_since = (self.client.since, self.client.since_date);
+        start(self.session, stream, Begin { served, idle_since, admission: self.admit() });
+        (self.client.since, self.client.since_date) = (rt::now(), rt::wall());
     }
 
     /// Decides whether a stream that was opened may start. The first one of a connection always starts: the limit accounts for the
     /// maximum number of connections.
-    fn admit(&self, connection: &Connection<'_>) -> Admission {
+    fn admit(&self) -> Admission {
         let Some(crowd) = self.crowd.as_ref() else { return Admission::Now(None) };
-        if connection.streams().0 <= 1 {
+        if self.connection.streams().0 <= 1 {
             return Admission::Now(Some(crowd.begin()));
         }
         let (global, workers) = (&self.session.generation().program.global, self.session.worker.process.workers());
@@ -279,8 +300,8 @@ impl Carrying<'_> {
     }
 
     /// Adds the events of a connection to the counters, and logs requests that did not become streams.
-    fn count_events(&self, connection: &Connection<'_>) {
-        let session = self.session;
+    fn count_events(&self) {
+        let (session, connection) = (self.session, &self.connection);
         let counts = connection.take_counts();
         let (streams, limit) = connection.streams();
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
