@@ -41,6 +41,7 @@ mod stream_half;
 mod stream_memory;
 mod stream_table;
 mod traffic;
+mod traffic_access;
 
 use base::moment::Moment;
 use wire::h2::Capacity;

@@ -8,16 +8,15 @@ use wire::h2::{ErrorCode, INITIAL_WINDOW, Kind, MAX_WINDOW};
 use wire::http::Fields;
 
 use super::cell::{FORGOTTEN, StreamCell};
-use super::counts::{Conduct, Counts, EARNED, FAILED_STREAM};
+use super::counts::{Conduct, EARNED, FAILED_STREAM};
 use super::kill::Kill;
-use super::output::Output;
 use super::queue::Queue;
 use super::rare_list::RareList;
 use super::shared_terms;
 use super::stream_half::Half;
 use super::stream_memory;
 use super::stream_table::UNOPENED;
-use super::traffic::{Traffic, TrafficSlot};
+use super::traffic::TrafficSlot;
 use super::{Role, Terms};
 
 /// The number of bytes waiting to be written above which streams wait.
@@ -174,54 +173,6 @@ impl State {
     /// The number of streams being served.
     pub(super) fn open(&self) -> usize {
         self.traffic.get().map_or(0, |traffic| traffic.halves.len() - traffic.drained)
-    }
-
-    /// Whether it carries no stream, not even one that was released.
-    pub(super) fn is_unused(&self) -> bool {
-        self.traffic.get().is_none_or(|traffic| traffic.halves.is_empty())
-    }
-
-    /// Streams, output and counters.
-    #[inline]
-    pub(super) fn traffic(&mut self) -> &mut Traffic {
-        self.traffic.lend()
-    }
-
-    /// Whether streams wait for free space.
-    #[inline]
-    pub(super) fn has_queued(&self) -> bool {
-        self.traffic.get().is_some_and(|traffic| !traffic.queued.is_empty())
-    }
-
-    /// Counters since the connection's task last took them.
-    #[inline]
-    pub(super) fn counts(&mut self) -> &mut Counts {
-        &mut self.traffic.lend().counts
-    }
-
-    /// Takes those counters.
-    pub(super) fn take_counts(&mut self) -> Counts {
-        let Some(traffic) = self.traffic.get_mut() else { return Counts::default() };
-        let counts = std::mem::take(&mut traffic.counts);
-        self.traffic.rest();
-        counts
-    }
-
-    /// The bytes that wait to be written.
-    #[inline]
-    pub(super) fn output(&mut self) -> &mut Output {
-        &mut self.traffic.lend().output
-    }
-
-    /// All streams, the smallest number first.
-    pub(super) fn streams(&self) -> impl Iterator<Item = (u32, &Rc<StreamCell>)> {
-        self.traffic.get().into_iter().flat_map(|traffic| traffic.halves.iter())
-    }
-
-    /// Finds a stream.
-    #[inline]
-    pub(super) fn find(&self, stream: u32) -> Option<&Rc<StreamCell>> {
-        self.traffic.get()?.halves.get(stream)
     }
 
     /// Returns a stream.
@@ -618,6 +569,6 @@ impl State {
     #[cfg(any(test, feature = "machine"))]
     pub(super) fn held(&self) -> usize {
         let halves: usize = self.streams().map(|(_, cell)| cell.half().held()).sum();
-        halves + self.traffic.get().map_or(0, Traffic::held) + self.queue.held() + self.reset.held()
+        halves + self.traffic.held() + self.queue.held() + self.reset.held()
     }
 }

@@ -36,12 +36,6 @@ impl Traffic {
     fn is_over(&self) -> bool {
         self.halves.is_empty() && self.output.is_empty() && self.counts == Counts::default()
     }
-
-    /// Bytes of memory that it holds, without streams.
-    #[cfg(any(test, feature = "machine"))]
-    pub(super) fn held(&self) -> usize {
-        16 * self.halves.capacity() + 4 * self.queued.capacity() + self.output.capacity()
-    }
 }
 
 /// The traffic of a connection, if it has any.
@@ -77,6 +71,13 @@ impl TrafficSlot {
                 self.end();
             }
         }
+    }
+
+    /// Bytes of memory that it holds, without streams.
+    #[cfg(any(test, feature = "machine"))]
+    pub(super) fn held(&self) -> usize {
+        let Some(traffic) = self.get() else { return 0 };
+        16 * traffic.halves.capacity() + 4 * traffic.queued.capacity() + traffic.output.capacity()
     }
 
     /// Keeps memory without contents for another connection, unless a limit is reached.
