@@ -53,6 +53,43 @@ impl Moment {
     }
 }
 
+/// A point in time that may be missing, in the space of one: [`Moment::MAX`] is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OptionalMoment(Moment);
+
+impl OptionalMoment {
+    /// No point in time.
+    pub const NONE: OptionalMoment = OptionalMoment(Moment::MAX);
+
+    /// Returns the point in time.
+    #[inline]
+    pub fn get(self) -> Option<Moment> {
+        (self.0 != Moment::MAX).then_some(self.0)
+    }
+
+    /// Returns the point in time, which becomes `moment` if there was none.
+    #[inline]
+    pub fn get_or_insert(&mut self, moment: Moment) -> Moment {
+        if self.0 == Moment::MAX {
+            self.0 = moment;
+        }
+        self.0
+    }
+}
+
+impl Default for OptionalMoment {
+    fn default() -> OptionalMoment {
+        OptionalMoment::NONE
+    }
+}
+
+impl From<Option<Moment>> for OptionalMoment {
+    #[inline]
+    fn from(moment: Option<Moment>) -> OptionalMoment {
+        OptionalMoment(moment.unwrap_or(Moment::MAX))
+    }
+}
+
 /// Saturating: a deadline past the end of the clock is [`Moment::MAX`].
 impl Add<Duration> for Moment {
     type Output = Moment;

@@ -148,10 +148,11 @@ impl ClientCounts {
 /// A client's connection whose protocol carries several streams.
 ///
 /// Its task polls it and starts a task for each stream. It is polled until it has ended; then the streams fail, and it is
-/// kept until they were released.
-pub enum Connection<'a> {
+/// kept until they were released. The client with the bytes of the connection is an argument, always the same: the connection
+/// does not refer to it, so that both are small. QUIC connections have none.
+pub enum Connection {
     /// HTTP/2.
-    H2(h2::Connection<'a>),
+    H2(h2::Connection),
     /// HTTP/3.
     H3(Box<h3::Connection>),
 }
@@ -166,25 +167,25 @@ macro_rules! on {
     };
 }
 
-impl<'a> Connection<'a> {
+impl Connection {
     /// Serves a connection that begins in the protocol of `terms` ([`Beginning::Whole`]). `None`: that protocol is not spoken on
     /// a connection like this.
-    pub fn of(client: &'a mut Downstream, terms: ClientTerms) -> Option<Self> {
+    pub fn of(client: &mut Downstream, terms: ClientTerms) -> Option<Self> {
         match terms {
             ClientTerms::H2(terms) => {
-                let (transport, input) = client.bytes()?;
-                Some(Self::H2(h2::Connection::new(transport, input, terms)))
+                let (_, input) = client.bytes()?;
+                Some(Self::H2(h2::Connection::new(input, terms)))
             }
             ClientTerms::H3(_) => None,
         }
     }
 
     /// Serves a connection that we have opened to a server which asks (reverse HTTP). `None`: as for [`Connection::of`].
-    pub fn reversed(client: &'a mut Downstream, terms: ClientTerms) -> Option<Self> {
+    pub fn reversed(client: &mut Downstream, terms: ClientTerms) -> Option<Self> {
         match terms {
             ClientTerms::H2(terms) => {
-                let (transport, input) = client.bytes()?;
-                Some(Self::H2(h2::Connection::reversed(transport, input, terms)))
+                client.bytes()?;
+                Some(Self::H2(h2::Connection::reversed(terms)))
             }
             ClientTerms::H3(_) => None,
         }
@@ -208,9 +209,13 @@ impl<'a> Connection<'a> {
 
     /// Moves frames in both directions. Ready with a stream that the client has opened, or with `None`: the connection
     /// has ended.
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Downstream>> {
+    #[inline]
+    pub fn poll(&mut self, cx: &mut Context<'_>, client: Option<&mut Downstream>) -> Poll<Option<Downstream>> {
         match self {
-            Self::H2(protocol) => protocol.poll(cx).map(|stream| stream.map(Downstream::H2)),
+            Self::H2(protocol) => {
+                let Some((transport, input)) = client.and_then(Downstream::bytes) else { return Poll::Ready(None) };
+                protocol.poll(cx, transport, input).map(|stream| stream.map(Downstream::H2))
+            }
             Self::H3(protocol) => protocol.poll(cx).map(|stream| stream.map(Downstream::H3)),
         }
     }
@@ -218,11 +223,6 @@ impl<'a> Connection<'a> {
     /// Whether a stream is being served.
     pub fn has_streams(&self) -> bool {
         on!(self, protocol => protocol.has_streams())
-    }
-
-    /// Whether all bytes that were read have been processed.
-    pub fn is_drained(&self) -> bool {
-        on!(self, protocol => protocol.is_drained())
     }
 
     /// The number of streams that the client has opened so far.
@@ -271,8 +271,15 @@ impl<'a> Connection<'a> {
     }
 
     /// Ends all streams, because the connection has ended.
-    pub fn close(&mut self) {
-        on!(self, protocol => protocol.close());
+    pub fn close(&mut self, client: Option<&mut Downstream>) {
+        match self {
+            Self::H2(protocol) => {
+                if let Some((transport, _)) = client.and_then(Downstream::bytes) {
+                    protocol.close(transport);
+                }
+            }
+            Self::H3(protocol) => protocol.close(),
+        }
     }
 
     /// Whether the client has closed its direction, or nothing can or may be sent to it.
@@ -286,8 +293,14 @@ impl<'a> Connection<'a> {
     }
 
     /// Sends remaining bytes after the connection was closed. Ready with the number of bytes sent; 0: nothing is left.
-    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
-        on!(self, protocol => protocol.poll_flush(cx))
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>, client: Option<&mut Downstream>) -> Poll<usize> {
+        match self {
+            Self::H2(protocol) => {
+                let Some((transport, _)) = client.and_then(Downstream::bytes) else { return Poll::Ready(0) };
+                protocol.poll_flush(cx, transport)
+            }
+            Self::H3(protocol) => protocol.poll_flush(cx),
+        }
     }
 
     /// Ready when the last stream was released.

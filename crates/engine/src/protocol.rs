@@ -167,7 +167,7 @@ pub fn error_lines(counts: &ClientCounts, global: &Global) -> u32 {
 /// Guard that counts an open HTTP/2 connection and its streams.
 pub struct Http2Connection<'a> {
     counters: &'a Http2Counters,
-    streams: Cell<u64>,
+    streams: Cell<u32>,
 }
 
 impl<'a> Http2Connection<'a> {
@@ -197,9 +197,9 @@ impl<'a> Http2Connection<'a> {
             (&counters.connection_stalls, counts.connection_stalls),
         ];
         rows.iter().filter(|(_, count)| *count > 0).for_each(|(sum, count)| sum.add(u64::from(*count)));
-        let open = self.streams.get() + u64::from(counts.streams);
-        let ended = u64::from(counts.ended).min(open);
-        counters.open_streams.subtract(ended);
+        let open = self.streams.get() + counts.streams;
+        let ended = counts.ended.min(open);
+        counters.open_streams.subtract(u64::from(ended));
         self.streams.set(open - ended);
     }
 }
@@ -207,7 +207,7 @@ impl<'a> Http2Connection<'a> {
 impl Drop for Http2Connection<'_> {
     fn drop(&mut self) {
         self.counters.open_connections.subtract(1);
-        self.counters.open_streams.subtract(self.streams.get());
+        self.counters.open_streams.subtract(u64::from(self.streams.get()));
     }
 }
 

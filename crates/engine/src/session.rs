@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::hash::avalanche;
-use base::moment::{Moment, WallTime};
+use base::moment::{Moment, OptionalMoment, WallTime};
 use config::spec::{CloseSpread, Mode};
 use expression::sample::{ConnectionError, ProtocolFacts};
 use expression::variable::SessionStore;
@@ -37,6 +37,20 @@ fn nanos_of(time: WallTime) -> u64 {
     u64::try_from(time.seconds).unwrap_or(0).saturating_mul(1_000_000_000).saturating_add(u64::from(time.nanos))
 }
 
+/// Facts about a connection that uses TLS or carries several streams.
+#[derive(Default)]
+pub(crate) struct ConnectionFacts {
+    /// Result of its TLS handshake.
+    tls: OnceCell<Arc<HandshakeInfo>>,
+    /// Time at which the handshakes of the lower layers were complete, until the first stream takes it.
+    handshake: Cell<OptionalMoment>,
+    /// State of its protocol.
+    pub(crate) protocol: Cell<ProtocolFacts>,
+    extras: OnceCell<Box<SessionExtras>>,
+}
+
+const _: () = assert!(size_of::<ConnectionFacts>() <= 40);
+
 /// State that only few sessions have.
 #[derive(Default)]
 pub(crate) struct SessionExtras {
@@ -44,20 +58,14 @@ pub(crate) struct SessionExtras {
     pub(crate) expected: Cell<Option<ExpectedHeader>>,
     /// PROXY protocol header received from the proxy in front (`accept-proxy`).
     proxy_header: OnceCell<Header>,
-    /// Result of its TLS handshake.
-    tls: OnceCell<Arc<HandshakeInfo>>,
     /// Its entries in stick tables.
     tracking: RefCell<Tracking>,
-    /// Time at which the handshakes of the lower layers were complete, until the first stream takes it.
-    handshake: Cell<Option<Moment>>,
     /// Set if we have opened its connection (reverse HTTP): notifies the task that maintains the connection when it ends.
     pub(crate) reversed: OnceCell<Guard>,
     /// Server to which rules have assigned its connection.
     attached: Cell<Option<AttachedServer>>,
     /// Server connections that only this session may use.
     private: RefCell<PrivateLinks>,
-    /// State of its protocol.
-    pub(crate) protocol: Cell<ProtocolFacts>,
 }
 
 /// One connection from a client.
@@ -81,8 +89,8 @@ pub struct Session {
     ends: Cell<Option<Box<ends::Ends>>>,
     /// Reason of a failure before anything was served.
     pub error: Cell<ConnectionError>,
-    /// State that only few sessions have.
-    pub(crate) rare: OnceCell<Box<SessionExtras>>,
+    /// Facts that only some sessions have, and what only few have.
+    pub(crate) facts: OnceCell<Box<ConnectionFacts>>,
     /// Variables of scope `sess`.
     variables: SessionStore,
     /// Its connection was upgraded from TCP mode to HTTP.
@@ -115,7 +123,7 @@ impl Session {
             accept_nanos: nanos_of(rt::wall()),
             ends: Cell::default(),
             error: Cell::default(),
-            rare: OnceCell::new(),
+            facts: OnceCell::new(),
             variables: SessionStore::default(),
             upgraded: Cell::new(false),
             ordered: Cell::new(None),
@@ -123,14 +131,30 @@ impl Session {
         }
     }
 
+    /// Returns facts about its connection, which are stored from now on.
+    pub(crate) fn facts(&self) -> &ConnectionFacts {
+        self.facts.get_or_init(Box::default)
+    }
+
+    /// Returns state that only few sessions have, and that this one has from now on.
+    pub(crate) fn extras(&self) -> &SessionExtras {
+        self.facts().extras.get_or_init(Box::default)
+    }
+
+    /// Returns state that only few sessions have, if this one has it.
+    #[inline]
+    pub(crate) fn known_extras(&self) -> Option<&SessionExtras> {
+        self.facts.get()?.extras.get().map(|extras| &**extras)
+    }
+
     /// Returns its private server connections, which all of its streams use, if it has had any.
     pub fn private_links(&self) -> Option<&RefCell<PrivateLinks>> {
-        self.rare.get().map(|rare| &rare.private)
+        self.known_extras().map(|extras| &extras.private)
     }
 
     /// Returns its private server connections, creating their storage if necessary.
     pub fn own_private_links(&self) -> &RefCell<PrivateLinks> {
-        &self.rare.get_or_init(Box::default).private
+        &self.extras().private
     }
 
     /// Returns its configuration, which stays the same until its end.
@@ -213,17 +237,17 @@ impl Session {
 
     /// Records the time at which the handshakes of the lower layers were complete.
     pub fn complete_handshake(&self, now: Moment) {
-        self.rare.get_or_init(Box::default).handshake.set(Some(now));
+        self.facts().handshake.set(Some(now).into());
     }
 
     /// Stores the PROXY protocol header of a proxy in front.
     pub fn keep_proxy_header(&self, header: Header) {
-        let _ = self.rare.get_or_init(Box::default).proxy_header.set(header);
+        let _ = self.extras().proxy_header.set(header);
     }
 
     /// Stores the result of its TLS handshake.
     pub fn keep_tls(&self, state: Arc<HandshakeInfo>) {
-        let _ = self.rare.get_or_init(Box::default).tls.set(state);
+        let _ = self.facts().tls.set(state);
     }
 
     /// Whether its listening address uses TLS.
@@ -233,12 +257,12 @@ impl Session {
 
     /// Returns the result of its TLS handshake; `None`: it does not use TLS.
     pub fn tls(&self) -> Option<&HandshakeInfo> {
-        self.rare.get()?.tls.get().map(|state| &**state)
+        self.facts.get()?.tls.get().map(|state| &**state)
     }
 
     /// Returns the PROXY protocol header that was received, if one was expected.
     pub fn proxy_header(&self) -> Option<&Header> {
-        self.rare.get()?.proxy_header.get()
+        self.known_extras()?.proxy_header.get()
     }
 
     /// Returns the query handle of the client's connection, which may be closed.
@@ -248,13 +272,13 @@ impl Session {
 
     /// Returns its entries in stick tables.
     pub fn tracking(&self) -> &RefCell<Tracking> {
-        &self.rare.get_or_init(Box::default).tracking
+        &self.extras().tracking
     }
 
     /// Returns its entries in stick tables, if their storage was created.
     #[inline]
     pub fn known_tracking(&self) -> Option<&RefCell<Tracking>> {
-        self.rare.get().map(|rare| &rare.tracking)
+        self.known_extras().map(|extras| &extras.tracking)
     }
 
     /// Returns the variables of scope `sess`.
@@ -285,17 +309,17 @@ impl Session {
 
     /// Whether we have opened its connection (reverse HTTP).
     pub(crate) fn is_reversed(&self) -> bool {
-        self.rare.get().is_some_and(|rare| rare.reversed.get().is_some())
+        self.known_extras().is_some_and(|extras| extras.reversed.get().is_some())
     }
 
     /// Assigns its connection to a server, by a rule (reverse HTTP).
     pub(crate) fn attach(&self, attached: AttachedServer) {
-        self.rare.get_or_init(Box::default).attached.set(Some(attached));
+        self.extras().attached.set(Some(attached));
     }
 
     /// Takes the server to which rules have assigned its connection.
     pub(crate) fn take_attached(&self) -> Option<AttachedServer> {
-        self.rare.get().and_then(|rare| rare.attached.take())
+        self.known_extras().and_then(|extras| extras.attached.take())
     }
 
     /// Takes its slots, which are then owned by its connection.
@@ -305,7 +329,7 @@ impl Session {
 
     /// Takes the time at which the handshakes of the lower layers were complete; only the first stream gets it.
     pub fn take_handshake(&self) -> Option<Moment> {
-        self.rare.get().and_then(|rare| rare.handshake.take())
+        self.facts.get().and_then(|facts| facts.handshake.take().get())
     }
 
     /// Releases its slots before the connection itself has ended.

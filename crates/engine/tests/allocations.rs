@@ -1,5 +1,5 @@
 //! Tests that a warm worker serves a keep-alive request without an allocation: over real sockets, counted in the whole
-//! process. Must never share its process with another test, whose allocations would be counted.
+//! process; and that an idle client takes little of it. Must never share its process with another test, whose allocations would be counted.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::alloc::System;
@@ -248,6 +248,55 @@ fn allocations_of_streams(server: &str) -> usize {
     counted
 }
 
+/// Opens a connection of HTTP/2 that has had one answer.
+fn open_h2(address: SocketAddr) -> TcpStream {
+    let mut client = Frames::new(TcpStream::connect(address).unwrap());
+    client.stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
+    client.write(4, 0, 0, b"");
+    client.ask(1);
+    client.stream
+}
+
+/// Opens a connection of HTTP/1 that has had one answer.
+fn open_h1(address: SocketAddr) -> TcpStream {
+    let mut client = TcpStream::connect(address).unwrap();
+    ask(&mut client, GET, "HTTP/1.1 200", &mut [0; OK.len()]);
+    client
+}
+
+/// Returns the bytes of the heap for each idle client beyond the first ones, including its share of the worker's tables: these
+/// grow once while the clients are counted.
+fn heap_of_idle_client(request: usize, open: fn(SocketAddr) -> TcpStream) -> isize {
+    const FIRST: usize = 150;
+    const FURTHER: usize = 250;
+    let server = origin(request);
+    let engine = Engine::start(&format!(
+        "defaults\n mode http\n timeout client 100s\n timeout server 100s\n timeout connect 10s\n\
+         listen l\n bind 127.0.0.1:1\n http-reuse always\n server s1 {server}\n"
+    ));
+    let mut clients = Vec::with_capacity(FIRST + FURTHER);
+    clients.extend((0..FIRST).map(|_| open(engine.address)));
+    // The clients are idle once the worker has slept.
+    engine.holdings();
+    let region = Region::new(ALLOCATOR);
+    clients.extend((0..FURTHER).map(|_| open(engine.address)));
+    engine.holdings();
+    let change = region.change();
+    engine.stop();
+    (change.bytes_allocated as isize - change.bytes_deallocated as isize) / FURTHER as isize
+}
+
+/// Most clients of a proxy are idle.
+fn idle_clients_take_little_memory() {
+    let framed = "GET / HTTP/1.1\r\nhost: a.example\r\n\r\n".len();
+    for (what, request, open, most) in
+        [("HTTP/1", GET.len(), open_h1 as fn(SocketAddr) -> TcpStream, 490), ("HTTP/2", framed, open_h2, 1050)]
+    {
+        let bytes = heap_of_idle_client(request, open);
+        assert!(bytes > 0 && bytes <= most, "{bytes} bytes for each idle client of {what}");
+    }
+}
+
 /// Allocations and reallocations of `COUNTED` requests: the least of three rounds, since the test harness allocates as
 /// well (for example a note about a slow test).
 fn least(mut round: impl FnMut()) -> usize {
@@ -310,6 +359,7 @@ fn a_warm_worker_allocates_nothing_for_a_request() {
     ] {
         assert_eq!(allocations_of_streams(&server), 0, "{COUNTED} times {what}");
     }
+    idle_clients_take_little_memory();
     bombs_take_little_memory();
     reloads_keep_nothing();
 }

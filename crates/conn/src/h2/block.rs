@@ -163,7 +163,7 @@ impl<'b> Whole<'b> {
         if let Some(code) = refused {
             half.shrink();
             stream_memory::keep(Rc::clone(&cell));
-            state.counts.malformed += 1;
+            state.counts().malformed += 1;
             return Err(Fault::Stream(stream, code));
         }
         half.arrival = match outcome {

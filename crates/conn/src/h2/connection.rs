@@ -13,37 +13,30 @@ use super::mover::{Mover, Newest};
 use super::{Counts, Ping, Role, Stream, Terms};
 use crate::transport::Transport;
 
-/// A client's connection, from its preface on.
-pub struct Connection<'a> {
-    transport: &'a mut Transport,
-    /// Bytes that were read and not used yet.
-    input: &'a mut Buffer,
+/// A client's connection, from its preface on. Its transport, and the bytes that were read and not used yet, are its caller's.
+pub struct Connection {
     mover: Mover,
     opened: u32,
-    /// Total number of streams after which no other one begins; 0: no limit.
-    most: u32,
 }
 
-impl<'a> Connection<'a> {
+// Most connections are idle.
+const _: () = assert!(size_of::<Connection>() <= 136);
+
+impl Connection {
     /// Serves a connection whose input begins with the preface.
-    pub fn new(transport: &'a mut Transport, input: &'a mut Buffer, terms: Terms) -> Self {
+    pub fn new(input: &mut Buffer, terms: Terms) -> Self {
         input.consume(PREFACE.len());
-        Self { transport, input, mover: Mover::new(Role::Server, terms), opened: 0, most: terms.max_total }
+        Self { mover: Mover::new(Role::Server, terms), opened: 0 }
     }
 
     /// Goes on with a connection that we have opened, and on which the peer asks: the preface is ours (reverse HTTP).
-    pub fn reversed(transport: &'a mut Transport, input: &'a mut Buffer, terms: Terms) -> Self {
-        Self { transport, input, mover: Mover::reversed(terms), opened: 0, most: terms.max_total }
+    pub fn reversed(terms: Terms) -> Self {
+        Self { mover: Mover::reversed(terms), opened: 0 }
     }
 
     /// Whether a stream is being served.
     pub fn has_streams(&self) -> bool {
         self.mover.state.borrow().open() > 0
-    }
-
-    /// Whether all bytes that were read have been processed.
-    pub fn is_drained(&self) -> bool {
-        self.input.is_empty()
     }
 
     /// The number of streams opened so far.
@@ -74,11 +67,17 @@ impl<'a> Connection<'a> {
     }
 
     /// Moves frames in both directions. Ready with a stream that has begun, or with `None`: the connection has ended.
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Stream>> {
-        let opened = std::task::ready!(self.mover.poll(cx, self.transport, self.input));
+    pub fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        transport: &mut Transport,
+        input: &mut Buffer,
+    ) -> Poll<Option<Stream>> {
+        let opened = std::task::ready!(self.mover.poll(cx, transport, input));
         let Some(stream) = opened else { return Poll::Ready(None) };
         self.opened = self.opened.saturating_add(1);
-        if self.most > 0 && self.opened >= self.most {
+        let most = self.mover.state.borrow().terms.max_total;
+        if most > 0 && self.opened >= most {
             self.mover.leave(Newest::AfterThose, false);
         }
         Poll::Ready(Some(Stream::new(Rc::clone(&self.mover.state), stream)))
@@ -95,8 +94,8 @@ impl<'a> Connection<'a> {
     }
 
     /// Ends all streams, and sends GOAWAY to the client as far as that is possible at once.
-    pub fn close(&mut self) {
-        self.mover.close(self.transport);
+    pub fn close(&mut self, transport: &mut Transport) {
+        self.mover.close(transport);
     }
 
     /// Whether the client has closed its direction, or nothing can or may be sent to it.
@@ -110,8 +109,8 @@ impl<'a> Connection<'a> {
     }
 
     /// Sends remaining bytes after the connection was closed. Ready with the number of bytes sent; 0: nothing is left.
-    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
-        self.mover.poll_flush(cx, self.transport)
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>, transport: &mut Transport) -> Poll<usize> {
+        self.mover.poll_flush(cx, transport)
     }
 
     /// Ready when the last stream was released.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use base::moment::Moment;
+use base::moment::{Moment, OptionalMoment};
 
 /// The number of consecutive frames without use that a peer may send.
 const ALLOWANCE: u32 = 128;
@@ -84,12 +84,12 @@ pub(crate) struct Allowance {
     begun: u32,
     /// Whether something was spent and is not restored.
     is_used: bool,
-    since: Option<Moment>,
+    since: OptionalMoment,
 }
 
 impl Allowance {
     pub(crate) const fn new() -> Self {
-        Self { left: ALLOWANCE, spent: 0, begun: 0, is_used: false, since: None }
+        Self { left: ALLOWANCE, spent: 0, begun: 0, is_used: false, since: OptionalMoment::NONE }
     }
 
     /// Spends a frame without use. Returns whether it is a glitch.
@@ -128,16 +128,16 @@ impl Allowance {
     #[cold]
     fn restore(&mut self, now: Moment) {
         if self.left == ALLOWANCE && self.spent == 0 {
-            (self.is_used, self.since) = (false, None);
+            (self.is_used, self.since) = (false, OptionalMoment::NONE);
             return;
         }
-        let since = *self.since.get_or_insert(now);
+        let since = self.since.get_or_insert(now);
         let forgotten = now.saturating_since(since).as_millis() / FORGOTTEN.as_millis();
         let forgotten = u32::try_from(forgotten).unwrap_or(u32::MAX).min(ALLOWANCE);
         if forgotten > 0 {
             self.left = (self.left + forgotten).min(ALLOWANCE);
             self.spent = self.spent.saturating_sub(forgotten * RESTORED);
-            self.since = Some(since + FORGOTTEN * forgotten);
+            self.since = Some(since + FORGOTTEN * forgotten).into();
         }
     }
 }

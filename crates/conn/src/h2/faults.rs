@@ -1,7 +1,5 @@
 //! Faults of a peer: glitches, and their cost in points of its budget. Must never decide their consequences.
 
-use std::rc::Rc;
-
 use super::Role;
 use super::counts::{EARNED, FAILED_STREAM, LITTLE_EARNED};
 use super::state::State;
@@ -21,7 +19,8 @@ impl State {
     /// Counts glitches: behaviour that a correct peer does not show.
     pub(super) fn note_glitches(&mut self, glitches: u32) {
         self.conduct.glitches = self.conduct.glitches.saturating_add(glitches);
-        self.counts.glitches = self.counts.glitches.saturating_add(glitches);
+        let counts = self.counts();
+        counts.glitches = counts.glitches.saturating_add(glitches);
         self.conduct.suspicious = true;
     }
 
@@ -42,7 +41,7 @@ impl State {
     /// Counts a RST_STREAM of the peer.
     pub(super) fn note_cancel(&mut self, stream: u32) {
         let asks = self.role == Role::Server;
-        let Some(cell) = self.halves.get(stream).map(Rc::clone) else { return self.note_idle_frame() };
+        let Some(cell) = self.stream(stream) else { return self.note_idle_frame() };
         let half = cell.half();
         if half.failed {
             return self.note_idle_frame();
@@ -51,7 +50,7 @@ impl State {
             return;
         }
         // An answer that has begun costs its client no less than this side.
-        if half.window < self.peer.stream_window {
+        if half.window < i64::from(self.peer.stream_window) {
             self.note_glitches(1);
             self.charge(FAILED_STREAM - 1);
         } else {
@@ -66,7 +65,7 @@ impl State {
         let most = self.terms.max_streams;
         let is_aware = !self.unread_settings || stream as usize / 2 > UNAWARE * most;
         let is_open = |half: &Half| !(half.failed || half.complete && half.ended);
-        if is_aware && self.halves.iter().filter(|(_, cell)| is_open(&cell.half())).count() >= most {
+        if is_aware && self.streams().filter(|(_, cell)| is_open(&cell.half())).count() >= most {
             self.charge(EXCESS_STREAM);
         }
     }

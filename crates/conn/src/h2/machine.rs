@@ -81,10 +81,10 @@ impl Machine {
     /// Takes at most `most` bytes of output.
     pub fn send(&mut self, most: usize) -> Vec<u8> {
         let mut state = self.mover.state.borrow_mut();
-        let output = state.output.next();
+        let output = state.output().next();
         let sent = output[..output.len().min(most)].to_vec();
         if !sent.is_empty() {
-            state.output.note_sent(sent.len());
+            state.output().note_sent(sent.len());
         }
         state.serve_queue();
         state.rest();

@@ -33,12 +33,15 @@ mod request;
 mod schedule;
 mod sequential_client;
 mod server;
+mod shared_terms;
 mod state;
 mod step;
 mod stream;
 mod stream_half;
 mod stream_memory;
 mod stream_table;
+mod traffic;
+mod traffic_access;
 
 use base::moment::Moment;
 use wire::h2::Capacity;

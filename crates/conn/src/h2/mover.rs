@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use base::buffer::Buffer;
-use base::moment::Moment;
+use base::moment::{Moment, OptionalMoment};
 use wire::h2::{ErrorCode, INITIAL_WINDOW, Kind, MAX_WINDOW, PREFACE, Setting};
 
 use super::cell::StreamCell;
@@ -39,8 +39,8 @@ enum Departure {
     None,
     /// The peer is to begin no more streams, but those that it begins before it has received the GOAWAY are served (RFC
     /// 9113, section 6.8). The connection ends with the last stream after the peer has acknowledged, or [`GRACE`] after
-    /// `since`; `lasts`: when the peer closes it.
-    Graceful { since: Option<Moment>, lasts: bool },
+    /// [`Mover::departing_since`]; `lasts`: when the peer closes it.
+    Graceful { lasts: bool },
     /// Streams that it begins are not served.
     Final,
 }
@@ -60,6 +60,8 @@ pub(super) struct Mover {
     reader: Reader,
     pub(super) state: Rc<RefCell<State>>,
     departure: Departure,
+    /// Time of the first update after a graceful end was announced.
+    departing_since: OptionalMoment,
     /// Whether the peer has violated the protocol, or a rule has ended the connection.
     broken: bool,
     /// Whether it has ended through the peer's fault.
@@ -69,7 +71,7 @@ pub(super) struct Mover {
     /// Whether the peer has closed its direction, or nothing can be written.
     gone: bool,
     /// When the next PING is due.
-    ping_due: Option<Moment>,
+    ping_due: OptionalMoment,
 }
 
 impl Mover {
@@ -92,7 +94,7 @@ impl Mover {
         let mut state = State::new(role, terms);
         let mut settings = Vec::new();
         if opens {
-            state.output.push_bytes(PREFACE);
+            state.output().push_bytes(PREFACE);
         }
         match role {
             Role::Server => {
@@ -113,14 +115,15 @@ impl Mover {
         }
         state.push(Kind::Settings, 0, 0, &settings);
         Self {
-            reader: Reader::new(terms.table_size, terms.max_head),
+            reader: Reader::new(terms.table_size),
             state: Rc::new(RefCell::new(state)),
             departure: Departure::None,
+            departing_since: OptionalMoment::NONE,
             broken: false,
             faulted: false,
             over: false,
             gone: false,
-            ping_due: None,
+            ping_due: OptionalMoment::NONE,
         }
     }
 
@@ -128,9 +131,9 @@ impl Mover {
     pub(super) fn ping(&mut self, now: Moment, interval: Duration) -> Ping {
         let mut state = self.state.borrow_mut();
         if state.open() > 0 {
-            (self.ping_due, state.life.pinged) = (None, false);
+            (self.ping_due, state.life.pinged) = (OptionalMoment::NONE, false);
         }
-        let due = *self.ping_due.get_or_insert(now + interval);
+        let due = self.ping_due.get_or_insert(now + interval);
         if now < due {
             return Ping::Due(due);
         }
@@ -139,7 +142,7 @@ impl Mover {
         }
         state.life.pinged = true;
         state.push(Kind::Ping, 0, 0, b"idleping");
-        self.ping_due = Some(now + interval);
+        self.ping_due = Some(now + interval).into();
         Ping::Sent
     }
 
@@ -243,8 +246,8 @@ impl Mover {
         match fault {
             Fault::Stream(stream, code) => {
                 state.note_failed_stream();
-                state.counts.stream_errors += 1;
-                state.counts.resets_sent += 1;
+                state.counts().stream_errors += 1;
+                state.counts().resets_sent += 1;
                 state.reset(stream, code);
                 if let Some(cell) = state.stream(stream) {
                     cell.half().malformed |= code == ErrorCode::ProtocolError;
@@ -253,7 +256,7 @@ impl Mover {
             }
             Fault::Connection(code) => {
                 state.note_glitches(1);
-                state.counts.connection_errors += 1;
+                state.counts().connection_errors += 1;
                 self.end(state, code);
             }
         }
@@ -270,9 +273,9 @@ impl Mover {
         }
         let mut cx = Context::from_waker(Waker::noop());
         if let Poll::Ready(Ok(written)) =
-            transport.poll_write_slices(&mut cx, &[IoSlice::new(state.output.next())], false)
+            transport.poll_write_slices(&mut cx, &[IoSlice::new(state.output().next())], false)
         {
-            state.output.note_sent(written);
+            state.output().note_sent(written);
         }
     }
 
@@ -287,9 +290,9 @@ impl Mover {
         if self.gone || state.waiting() == 0 {
             return Poll::Ready(0);
         }
-        match std::task::ready!(transport.poll_write_slices(cx, &[IoSlice::new(state.output.next())], false)) {
+        match std::task::ready!(transport.poll_write_slices(cx, &[IoSlice::new(state.output().next())], false)) {
             Ok(written) => {
-                state.output.note_sent(written);
+                state.output().note_sent(written);
                 Poll::Ready(written)
             }
             Err(_) => {
@@ -301,7 +304,7 @@ impl Mover {
 
     /// Ends the connection because of an error of the peer, or a rule.
     fn end(&mut self, state: &mut State, code: ErrorCode) {
-        state.counts.departures_sent += 1;
+        state.counts().departures_sent += 1;
         self.depart(state, code);
         state.closing.begun = true;
         state.fail();
@@ -326,7 +329,7 @@ impl Mover {
                 Role::Client => state.closing.begun = true,
             }
         }
-        if state.closing.is_known && matches!(self.departure, Departure::Graceful { lasts: false, .. }) {
+        if state.closing.is_known && matches!(self.departure, Departure::Graceful { lasts: false }) {
             self.depart(state, ErrorCode::NoError);
         }
     }
@@ -342,7 +345,7 @@ impl Mover {
         if self.departure != Departure::None {
             return;
         }
-        self.departure = Departure::Graceful { since: None, lasts };
+        self.departure = Departure::Graceful { lasts };
         let more = u32::try_from(state.terms.max_streams).unwrap_or(MAX_WINDOW).saturating_mul(2);
         let last = match newest {
             Newest::Any => MAX_WINDOW,
@@ -387,8 +390,8 @@ impl Mover {
         let state = Rc::clone(&self.state);
         let mut state = state.borrow_mut();
         state.conduct.allowance.advance(now);
-        let Departure::Graceful { since, lasts: false } = &mut self.departure else { return None };
-        let until = *since.get_or_insert(now) + GRACE;
+        let Departure::Graceful { lasts: false } = self.departure else { return None };
+        let until = self.departing_since.get_or_insert(now) + GRACE;
         if now < until {
             return Some(until);
         }
@@ -399,7 +402,7 @@ impl Mover {
 
     /// Takes the counters since the last call.
     pub(super) fn take_counts(&self) -> Counts {
-        std::mem::take(&mut self.state.borrow_mut().counts)
+        self.state.borrow_mut().take_counts()
     }
 
     /// Reads available input. Ready with false if the connection has ended.
@@ -444,26 +447,29 @@ pub(super) struct Packed {
     reader: Reader,
     state: PackedState,
     departure: Departure,
+    departing_since: OptionalMoment,
     broken: bool,
     over: bool,
 }
 
 impl Packed {
     pub(super) fn unpack(self) -> Mover {
-        let Self { reader, state, departure, broken, over } = self;
+        let Self { reader, state, departure, departing_since, broken, over } = self;
         let state = Rc::new(RefCell::new(state.unpack()));
-        Mover { reader, state, departure, broken, faulted: false, over, gone: false, ping_due: None }
+        let (faulted, gone, ping_due) = (false, false, OptionalMoment::NONE);
+        Mover { reader, state, departure, departing_since, broken, faulted, over, gone, ping_due }
     }
 }
 
 impl Mover {
     /// Takes out the whole state. Other owners of a part of it find a connection that has ended.
     pub(super) fn pack(mut self) -> Packed {
-        let (role, terms) = (self.state.borrow().role, self.state.borrow().terms);
+        let (role, terms) = (self.state.borrow().role, *self.state.borrow().terms);
         let state = std::mem::replace(&mut *self.state.borrow_mut(), State::new(role, terms));
-        let reader = std::mem::replace(&mut self.reader, Reader::new(terms.table_size, terms.max_head));
+        let reader = std::mem::replace(&mut self.reader, Reader::new(terms.table_size));
         let state = PackedState::of(state);
-        Packed { reader, state, departure: self.departure, broken: self.broken, over: self.over }
+        let Self { departure, departing_since, broken, over, .. } = self;
+        Packed { reader, state, departure, departing_since, broken, over }
     }
 }
 
@@ -478,9 +484,9 @@ impl Drop for Mover {
 /// Writes the waiting bytes, and wakes streams that wait for free space.
 fn write(cx: &mut Context<'_>, transport: &mut Transport, state: &mut State) -> Result<(), ()> {
     while state.waiting() > 0 {
-        match transport.poll_write_slices(cx, &[IoSlice::new(state.output.next())], false) {
+        match transport.poll_write_slices(cx, &[IoSlice::new(state.output().next())], false) {
             Poll::Pending => break,
-            Poll::Ready(Ok(written)) => state.output.note_sent(written),
+            Poll::Ready(Ok(written)) => state.output().note_sent(written),
             Poll::Ready(Err(_)) => return Err(()),
         }
     }

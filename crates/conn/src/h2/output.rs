@@ -151,6 +151,11 @@ impl Output {
         }
     }
 
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
     /// Bytes of memory that it holds.
     #[cfg(any(test, feature = "machine"))]
     pub(super) fn capacity(&self) -> usize {

@@ -5,6 +5,7 @@ use super::output::Output;
 use super::queue::Queue;
 use super::rare_list::RareList;
 use super::state::{Closing, Life, PeerSettings, State};
+use super::traffic::TrafficSlot;
 use super::{Role, Terms};
 
 /// The state of a connection that may be sent to another thread.
@@ -29,13 +30,16 @@ pub(super) struct PackedState {
 
 impl PackedState {
     pub(super) fn of(state: State) -> Self {
-        let State { role, terms, halves: _, drained: _, newest, begun, peer, unread_settings, closing, life, .. } =
-            state;
-        let State { counts, conduct, reset, output, queue, window, owed, shareable, task: _, .. } = state;
+        let State { role, terms, mut traffic, newest, begun, peer, unread_settings, closing, life, .. } = state;
+        let State { conduct, reset, queue, window, owed, shareable, task: _, .. } = state;
+        let (counts, output) = traffic.get_mut().map_or_else(Default::default, |traffic| {
+            (std::mem::take(&mut traffic.counts), std::mem::take(&mut traffic.output))
+        });
+        traffic.rest();
         let life = Life { pinged: false, ..life };
         Self {
             role,
-            terms,
+            terms: *terms,
             newest,
             begun,
             peer,
@@ -56,17 +60,20 @@ impl PackedState {
     pub(super) fn unpack(self) -> State {
         let Self { role, terms, newest, begun, peer, unread_settings, closing, life, .. } = self;
         let Self { counts, conduct, reset, output, queue, window, owed, shareable, .. } = self;
+        let mut traffic = TrafficSlot::default();
+        if counts != Counts::default() || !output.is_empty() {
+            (traffic.lend().counts, traffic.lend().output) = (counts, output);
+        }
         State {
+            traffic,
             newest,
             begun,
             peer,
             unread_settings,
             closing,
             life,
-            counts,
             conduct,
             reset,
-            output,
             queue,
             window,
             owed,

@@ -1,4 +1,4 @@
-//! The queue of streams that wait for free space in the output or for the connection's window, and the choice of the
+//! The order of the streams that wait for free space in the output or for the connection's window, and the choice of the
 //! next one: the one that has waited longest, or the most urgent one if the client has set priorities (RFC 9218). Must
 //! never hold more streams than there are.
 
@@ -14,10 +14,9 @@ const MOST_ANNOUNCED: usize = 16;
 /// Every `FAIR`th stream is the one that has waited longest, even if others are more urgent, so that none starves.
 const FAIR: u8 = 16;
 
-/// The waiting streams.
+/// How waiting streams are chosen. The streams themselves are part of the connection's traffic.
 #[derive(Default)]
 pub(super) struct Queue {
-    streams: VecDeque<u32>,
     /// Whether the client has set a priority of a request.
     ranked: bool,
     /// The number of streams taken by urgency since the last one taken by its waiting time.
@@ -29,23 +28,6 @@ impl Queue {
     /// Whether urgency counts.
     pub(super) fn is_ranked(&self) -> bool {
         self.ranked
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.streams.is_empty()
-    }
-
-    pub(super) fn push(&mut self, stream: u32) {
-        self.streams.push_back(stream);
-    }
-
-    pub(super) fn remove(&mut self, stream: u32) {
-        self.streams.retain(|queued| *queued != stream);
-    }
-
-    /// Releases the memory for streams.
-    pub(super) fn rest(&mut self) {
-        self.streams = VecDeque::new();
     }
 
     /// Records the priority of a request: from now on urgency counts, unless all have the default.
@@ -71,31 +53,37 @@ impl Queue {
         self.announced.take(|(known, _)| *known == stream).map(|(_, priority)| priority)
     }
 
-    /// Takes the next stream: of the most urgent ones the one that has waited longest. If it is not incremental, the
+    /// Takes the next of the waiting streams: of the most urgent ones the one that has waited longest. If it is not incremental, the
     /// streams of its priority are sent one after the other, in the order of their requests.
-    pub(super) fn pop(&mut self, priority_of: impl Fn(u32) -> Priority) -> Option<u32> {
+    pub(super) fn pop(&mut self, streams: &mut VecDeque<u32>, priority_of: impl Fn(u32) -> Priority) -> Option<u32> {
         if !self.ranked {
-            return self.streams.pop_front();
+            return streams.pop_front();
         }
         self.picks += 1;
         if self.picks >= FAIR {
             self.picks = 0;
-            return self.streams.pop_front();
+            return streams.pop_front();
         }
         let known = |(at, stream): (usize, &u32)| (at, *stream, priority_of(*stream));
-        let (at, _, best) = self.streams.iter().enumerate().map(known).min_by_key(|(_, _, own)| own.urgency)?;
+        let (at, _, best) = streams.iter().enumerate().map(known).min_by_key(|(_, _, own)| own.urgency)?;
         if best.incremental {
-            return self.streams.remove(at);
+            return streams.remove(at);
         }
-        let alike = self.streams.iter().enumerate().map(known).filter(|(_, _, own)| *own == best);
+        let alike = streams.iter().enumerate().map(known).filter(|(_, _, own)| *own == best);
         let (at, ..) = alike.min_by_key(|(_, stream, _)| *stream)?;
-        self.streams.remove(at)
+        streams.remove(at)
     }
 
-    /// Whether another waiting stream has to be sent before this one.
-    pub(super) fn precedes(&self, stream: u32, own: Priority, priority_of: impl Fn(u32) -> Priority) -> bool {
+    /// Whether another of the waiting streams has to be sent before this one.
+    pub(super) fn precedes(
+        &self,
+        streams: &VecDeque<u32>,
+        stream: u32,
+        own: Priority,
+        priority_of: impl Fn(u32) -> Priority,
+    ) -> bool {
         self.ranked
-            && self.streams.iter().filter(|other| **other != stream).any(|other| {
+            && streams.iter().filter(|other| **other != stream).any(|other| {
                 let theirs = priority_of(*other);
                 theirs.urgency < own.urgency || theirs == own && !own.incremental && *other < stream
             })
@@ -104,7 +92,7 @@ impl Queue {
     /// Bytes of memory that it holds.
     #[cfg(any(test, feature = "machine"))]
     pub(super) fn held(&self) -> usize {
-        4 * self.streams.capacity() + self.announced.held()
+        self.announced.held()
     }
 }
 
@@ -116,17 +104,19 @@ mod tests {
         Priority { urgency, incremental }
     }
 
-    fn drain(queue: &mut Queue, priority_of: impl Fn(u32) -> Priority) -> Vec<u32> {
-        std::iter::from_fn(|| queue.pop(&priority_of)).collect()
+    fn drain(queue: &mut Queue, streams: &[u32], priority_of: impl Fn(u32) -> Priority) -> Vec<u32> {
+        let mut streams = streams.iter().copied().collect();
+        std::iter::from_fn(|| queue.pop(&mut streams, &priority_of)).collect()
     }
 
     #[test]
     fn without_priorities_the_first_is_next() {
         let mut queue = Queue::default();
         queue.note(Priority::default());
-        [5, 1, 3].into_iter().for_each(|stream| queue.push(stream));
-        assert!(!queue.is_ranked() && !queue.precedes(9, Priority::default(), |_| Priority::default()));
-        assert_eq!(drain(&mut queue, |_| Priority::default()), [5, 1, 3]);
+        let streams = [5, 1, 3];
+        assert!(!queue.is_ranked());
+        assert!(!queue.precedes(&streams.into(), 9, Priority::default(), |_| Priority::default()));
+        assert_eq!(drain(&mut queue, &streams, |_| Priority::default()), [5, 1, 3]);
     }
 
     #[test]
@@ -139,9 +129,10 @@ mod tests {
             7 | 9 => of(2, true),
             _ => of(7, false),
         };
-        [11, 5, 9, 1, 7, 3].into_iter().for_each(|stream| queue.push(stream));
-        assert!(queue.precedes(5, of(3, false), priority_of) && !queue.precedes(3, of(0, true), priority_of));
-        assert_eq!(drain(&mut queue, priority_of), [3, 9, 7, 1, 5, 11]);
+        let streams = [11, 5, 9, 1, 7, 3];
+        assert!(queue.precedes(&streams.into(), 5, of(3, false), priority_of));
+        assert!(!queue.precedes(&streams.into(), 3, of(0, true), priority_of));
+        assert_eq!(drain(&mut queue, &streams, priority_of), [3, 9, 7, 1, 5, 11]);
     }
 
     /// A stream that is never the most urgent one is taken nevertheless.
@@ -149,12 +140,12 @@ mod tests {
     fn none_starves() {
         let mut queue = Queue::default();
         queue.note(of(0, false));
-        queue.push(9);
+        let mut streams = VecDeque::from([9]);
         let mut picks = 0;
         loop {
-            queue.push(1);
+            streams.push_back(1);
             picks += 1;
-            match queue.pop(|stream| of(if stream == 9 { 7 } else { 0 }, false)) {
+            match queue.pop(&mut streams, |stream| of(if stream == 9 { 7 } else { 0 }, false)) {
                 Some(9) => break,
                 _ => assert!(picks < usize::from(FAIR)),
             }

@@ -42,11 +42,10 @@ pub(super) struct Reader {
     begun: bool,
     /// No stream above it is accepted.
     pub(super) limit: Limit,
-    largest_block: u32,
 }
 
 impl Reader {
-    pub(super) fn new(table_size: usize, max_head: usize) -> Self {
+    pub(super) fn new(table_size: usize) -> Self {
         Self {
             // A peer may use the protocol's default until it has read our settings.
             decoder: Decoder::new(table_size.max(TABLE_SIZE as usize)),
@@ -56,7 +55,6 @@ impl Reader {
             block: None,
             begun: false,
             limit: Limit { last: u32::MAX, is_final: false },
-            largest_block: u32::try_from(2 * max_head).unwrap_or(u32::MAX),
         }
     }
 
@@ -97,7 +95,7 @@ impl Reader {
     fn take_whole_block(&mut self, frame: FrameHeader, payload: &[u8], state: &mut State) -> Result<Event, Fault> {
         let event = Whole::of(frame, payload).and_then(|block| block.read(&mut self.decoder, self.limit, state));
         if matches!(event, Err(Fault::Connection(_))) {
-            state.counts.fatal += 1;
+            state.counts().fatal += 1;
         }
         event
     }
@@ -117,7 +115,7 @@ impl Reader {
             Kind::Headers | Kind::Continuation => {
                 let taken = self.take_block(frame, left, input, state);
                 if matches!(taken, Err(Fault::Connection(_))) {
-                    state.counts.fatal += 1;
+                    state.counts().fatal += 1;
                 }
                 taken
             }
@@ -332,8 +330,9 @@ impl Reader {
             self.begin_piece(frame)?;
         }
         let Some(block) = &mut self.block else { return Err(Fault::Connection(ErrorCode::InternalError)) };
+        let largest = state.terms.max_head.saturating_mul(2);
         let count = left.min(input.len());
-        if block.bytes.len() + count > self.largest_block as usize + MAX_FRAME_SIZE {
+        if block.bytes.len() + count > largest.saturating_add(MAX_FRAME_SIZE) {
             return Err(Fault::Connection(ErrorCode::EnhanceYourCalm));
         }
         block.bytes.extend_from_slice(&input.data()[..count]);
@@ -347,7 +346,7 @@ impl Reader {
             block.unwrap(frame)?;
         }
         if !frame.has(flag::END_HEADERS) {
-            return if block.bytes.len() > self.largest_block as usize {
+            return if block.bytes.len() > largest {
                 Err(Fault::Connection(ErrorCode::EnhanceYourCalm))
             } else {
                 Ok(Event::Progress)
@@ -407,7 +406,7 @@ fn pass_payload(stream: u32, payload: &[u8], rest: u64, state: &mut State) -> Re
 /// Whether a frame of payload is of a stream that receives it whole: nothing about it has to be refused or dropped.
 #[inline]
 fn is_plain_payload(frame: FrameHeader, state: &State) -> bool {
-    let Some(cell) = state.halves.get(frame.stream) else { return false };
+    let Some(cell) = state.find(frame.stream) else { return false };
     let half = cell.half();
     let is_expected = half.incoming.announced.is_none_or(|announced| frame.length as u64 <= announced);
     let is_open = !half.ended && !half.failed && (state.role == Role::Server || half.has_head);
@@ -417,7 +416,7 @@ fn is_plain_payload(frame: FrameHeader, state: &State) -> bool {
 /// Passes on a whole frame of payload ([`is_plain_payload`]).
 #[inline]
 fn take_plain_payload(frame: FrameHeader, payload: &[u8], state: &State) -> Result<Event, Fault> {
-    let Some(cell) = state.halves.get(frame.stream) else { return Ok(Event::Progress) };
+    let Some(cell) = state.find(frame.stream) else { return Ok(Event::Progress) };
     let half = &mut *cell.half();
     half.credit -= payload.len() as i64;
     half.incoming.announced = half.incoming.announced.map(|announced| announced - payload.len() as u64);
@@ -492,7 +491,7 @@ fn control(frame: FrameHeader, bytes: &[u8], state: &mut State) -> Result<Event,
 /// Counts a received frame.
 #[inline]
 fn count(frame: FrameHeader, state: &mut State) {
-    let counts = &mut state.counts;
+    let counts = state.counts();
     match frame.kind {
         Kind::Headers => {
             counts.headers += 1;
@@ -541,7 +540,7 @@ fn apply(setting: &[u8], state: &mut State, window: &mut Option<u32>) -> Result<
             Ok(())
         }
         Some(Setting::MaxConcurrentStreams) => {
-            state.peer.streams = usize::try_from(value).unwrap_or(usize::MAX);
+            state.peer.streams = value;
             Ok(())
         }
         _ => Ok(()),

@@ -98,7 +98,7 @@ impl ServerConnection {
     /// Whether another worker may take it over: no request is in progress, and no part of a frame was received.
     pub fn is_movable(&self) -> bool {
         let state = self.mover.state.borrow();
-        let is_at_rest = state.halves.is_empty() && state.waiting() == 0 && !state.is_closing();
+        let is_at_rest = state.is_unused() && state.waiting() == 0 && !state.is_closing();
         is_at_rest && self.transport.is_movable() && !self.control.early.get() && !self.mover.is_over()
     }
 
@@ -199,7 +199,7 @@ impl Requests {
     /// The number of requests that may be in progress at a time.
     pub fn limit(&self) -> usize {
         let state = self.0.state.borrow();
-        state.terms.max_streams.min(state.peer.streams)
+        state.most_streams()
     }
 
     /// Whether both are handles of the same connection.

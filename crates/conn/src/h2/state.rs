@@ -8,14 +8,15 @@ use wire::h2::{ErrorCode, INITIAL_WINDOW, Kind, MAX_WINDOW};
 use wire::http::Fields;
 
 use super::cell::{FORGOTTEN, StreamCell};
-use super::counts::{Conduct, Counts, EARNED, FAILED_STREAM};
+use super::counts::{Conduct, EARNED, FAILED_STREAM};
 use super::kill::Kill;
-use super::output::Output;
 use super::queue::Queue;
 use super::rare_list::RareList;
+use super::shared_terms;
 use super::stream_half::Half;
 use super::stream_memory;
-use super::stream_table::{Halves, UNOPENED};
+use super::stream_table::UNOPENED;
+use super::traffic::TrafficSlot;
 use super::{Role, Terms};
 
 /// The number of bytes waiting to be written above which streams wait.
@@ -52,9 +53,9 @@ pub(super) enum Fault {
 /// The settings of the peer.
 pub(super) struct PeerSettings {
     /// The server's limit of concurrent streams.
-    pub(super) streams: usize,
+    pub(super) streams: u32,
     /// Initial send window of each new stream, in bytes of payload that the peer accepts.
-    pub(super) stream_window: i64,
+    pub(super) stream_window: u32,
     /// Whether the server supports extended CONNECT (RFC 8441); `None`: its SETTINGS were not received.
     pub(super) extends: Option<bool>,
     /// Whether the peer has asked for a smaller table, so that the next head has to begin with a table size update (RFC
@@ -86,11 +87,9 @@ pub(super) struct Closing {
 
 pub(super) struct State {
     pub(super) role: Role,
-    pub(super) terms: Terms,
-    /// Streams being served.
-    pub(super) halves: Halves,
-    /// The number of them that were released by their tasks.
-    pub(super) drained: usize,
+    pub(super) terms: Rc<Terms>,
+    /// Streams, their output and counters.
+    pub(super) traffic: TrafficSlot,
     /// The newest stream that was opened.
     pub(super) newest: u32,
     /// The number of requests begun.
@@ -100,12 +99,9 @@ pub(super) struct State {
     pub(super) unread_settings: bool,
     pub(super) closing: Closing,
     pub(super) life: Life,
-    /// Counters since the connection's task last took them.
-    pub(super) counts: Counts,
     pub(super) conduct: Conduct,
     /// The latest streams that were reset.
     pub(super) reset: RareList<u32>,
-    pub(super) output: Output,
     pub(super) queue: Queue,
     /// The connection's send window: bytes of payload that the peer accepts on all streams.
     pub(super) window: i64,
@@ -117,26 +113,30 @@ pub(super) struct State {
     pub(super) task: Option<Waker>,
 }
 
+// Most connections of clients are idle.
+const _: () = assert!(size_of::<std::cell::RefCell<State>>() <= 160);
+
 impl State {
     pub(super) fn new(role: Role, terms: Terms) -> Self {
-        let stream_window = i64::from(INITIAL_WINDOW);
         Self {
             role,
-            terms,
             shareable: terms.shared_window,
-            halves: Halves::default(),
-            drained: 0,
+            terms: shared_terms::of(terms),
+            traffic: TrafficSlot::default(),
             newest: 0,
             begun: 0,
-            peer: PeerSettings { streams: usize::MAX, stream_window, extends: None, owes_table_size: false },
+            peer: PeerSettings {
+                streams: u32::MAX,
+                stream_window: INITIAL_WINDOW,
+                extends: None,
+                owes_table_size: false,
+            },
             // A server reads them before the first request.
             unread_settings: role == Role::Server,
             closing: Closing::default(),
             life: Life::default(),
-            counts: Counts::default(),
             conduct: Conduct::new(),
             reset: RareList::default(),
-            output: Output::default(),
             queue: Queue::default(),
             window: i64::from(INITIAL_WINDOW),
             // Announced with the first payload: clients that send none need no more than the protocol's default.
@@ -148,8 +148,8 @@ impl State {
     /// Counts payload that begins to wait, for the peer's window of its stream or for something shared by all streams.
     pub(super) fn note_stall(&mut self, of_stream: bool) {
         match of_stream {
-            true => self.counts.stream_stalls += 1,
-            false => self.counts.connection_stalls += u32::from(self.window <= 0),
+            true => self.counts().stream_stalls += 1,
+            false => self.counts().connection_stalls += u32::from(self.window <= 0),
         }
     }
 
@@ -172,20 +172,20 @@ impl State {
 
     /// The number of streams being served.
     pub(super) fn open(&self) -> usize {
-        self.halves.len() - self.drained
+        self.traffic.get().map_or(0, |traffic| traffic.halves.len() - traffic.drained)
     }
 
     /// Returns a stream.
     #[inline]
     pub(super) fn stream(&self, stream: u32) -> Option<Rc<StreamCell>> {
-        self.halves.get(stream).map(Rc::clone)
+        self.find(stream).map(Rc::clone)
     }
 
     /// Returns memory for a stream that is about to begin.
     pub(super) fn fresh(&self) -> Rc<StreamCell> {
         let cell = stream_memory::take();
         let credit = if self.unread_settings { INITIAL_WINDOW } else { self.terms.window };
-        cell.renew(credit, self.peer.stream_window);
+        cell.renew(credit, i64::from(self.peer.stream_window));
         cell
     }
 
@@ -199,13 +199,19 @@ impl State {
         let cell = self.fresh();
         cell.number.set(key);
         cell.heard.set(self.life.heard);
-        self.halves.push(key, Rc::clone(&cell));
+        self.traffic().halves.push(key, Rc::clone(&cell));
         Some(cell)
     }
 
     /// Whether a request can begin.
     pub(super) fn may_begin(&self) -> bool {
-        !self.is_closing() && self.halves.len() < self.terms.max_streams.min(self.peer.streams)
+        let open = self.traffic.get().map_or(0, |traffic| traffic.halves.len());
+        !self.is_closing() && open < self.most_streams()
+    }
+
+    /// The number of concurrent streams that both sides permit.
+    pub(super) fn most_streams(&self) -> usize {
+        self.terms.max_streams.min(self.peer.streams as usize)
     }
 
     /// Whether no more requests can begin.
@@ -227,14 +233,13 @@ impl State {
             return key;
         }
         let stream = if self.newest == 0 { 1 } else { self.newest + 2 };
-        if !self.halves.number(key, stream) {
+        let traffic = self.traffic.lend();
+        if !traffic.halves.number(key, stream) {
             return key;
         }
-        if std::mem::take(&mut half.queued) {
-            self.queue.remove(key);
-        }
+        traffic.counts.streams += 1;
+        self.unqueue(key, half);
         self.newest = stream;
-        self.counts.streams += 1;
         cell.number.set(stream);
         stream
     }
@@ -244,7 +249,7 @@ impl State {
     pub(super) fn note_read_settings(&mut self) {
         let less = self.unread_window();
         if std::mem::take(&mut self.unread_settings) {
-            self.halves.iter().for_each(|(_, cell)| cell.half().credit -= less);
+            self.streams().for_each(|(_, cell)| cell.half().credit -= less);
         }
     }
 
@@ -253,7 +258,7 @@ impl State {
         if self.peer.extends.is_none() {
             self.peer.extends = Some(false);
         }
-        for (_, cell) in self.halves.iter().filter(|(key, _)| *key >= UNOPENED) {
+        for (_, cell) in self.streams().filter(|(key, _)| *key >= UNOPENED) {
             cell.half().wake();
         }
     }
@@ -273,7 +278,7 @@ impl State {
     /// Handles a server's GOAWAY: no more requests can begin, and those above `last` fail.
     pub(super) fn go_away(&mut self, last: u32) {
         self.closing.begun = true;
-        for (stream, cell) in self.halves.iter() {
+        for (stream, cell) in self.streams() {
             if stream > last {
                 let half = &mut *cell.half();
                 half.refused |= !half.has_head;
@@ -284,9 +289,10 @@ impl State {
 
     /// Adds a stream whose identifier is the largest.
     pub(super) fn begin(&mut self, stream: u32, cell: Rc<StreamCell>) {
-        self.counts.streams += 1;
         cell.number.set(stream);
-        self.halves.push(stream, cell);
+        let traffic = self.traffic.lend();
+        traffic.counts.streams += 1;
+        traffic.halves.push(stream, cell);
     }
 
     /// Releases a stream. It is reset unless both messages have ended, or ours has ended and the peer may send more
@@ -306,7 +312,7 @@ impl State {
             rest @ Some(_) if !half.failed && half.complete && !half.ended => {
                 let left = half.payload().len();
                 half.rest(rest);
-                self.drained += 1;
+                self.traffic().drained += 1;
                 if self.drain(stream, &mut half, left) {
                     self.forget_half(stream, &mut half);
                 }
@@ -331,14 +337,15 @@ impl State {
 
     /// As [`State::forget`], of a stream whose half is borrowed.
     pub(super) fn forget_half(&mut self, stream: u32, half: &mut Half) {
-        let Some(cell) = self.halves.remove(stream) else { return };
+        let Some(traffic) = self.traffic.get_mut() else { return };
+        let Some(cell) = traffic.halves.remove(stream) else { return };
+        traffic.drained -= usize::from(half.draining.is_some());
+        traffic.counts.ended += u32::from(stream < UNOPENED);
         // To an owner that has not dropped it, it has failed.
         half.failed = true;
         cell.number.set(FORGOTTEN);
         self.unqueue(stream, half);
         self.shareable += half.share;
-        self.drained -= usize::from(half.draining.is_some());
-        self.counts.ended += u32::from(stream < UNOPENED);
         half.shrink();
         stream_memory::keep(cell);
     }
@@ -346,10 +353,10 @@ impl State {
     /// Limits the streams that are answered before their request has ended: they take memory although they are not
     /// counted as open.
     fn bound_drained(&mut self) {
-        if self.drained <= MOST_DRAINED {
+        if self.traffic().drained <= MOST_DRAINED {
             return;
         }
-        let oldest = self.halves.iter().find(|(_, cell)| cell.half().draining.is_some());
+        let oldest = self.streams().find(|(_, cell)| cell.half().draining.is_some());
         if let Some((stream, oldest)) = oldest.map(|(stream, cell)| (stream, Rc::clone(cell))) {
             self.reset(stream, ErrorCode::NoError);
             self.forget(&oldest);
@@ -399,21 +406,21 @@ impl State {
 
     /// Ends all streams, because the connection has ended.
     pub(super) fn fail(&mut self) {
-        for (_, cell) in self.halves.iter() {
+        for (_, cell) in self.streams() {
             cell.half().fail();
         }
     }
 
     /// Queues a frame.
     pub(super) fn push(&mut self, kind: Kind, flags: u8, stream: u32, payload: &[u8]) {
-        self.output.push(kind, flags, stream, payload);
+        self.output().push(kind, flags, stream, payload);
     }
 
     /// Queues frames of heads, with the stream's identifier.
     #[inline]
     pub(super) fn push_heads(&mut self, stream: u32, frames: &[u8]) {
         let resizes = std::mem::take(&mut self.peer.owes_table_size);
-        self.output.push_heads(stream, frames, resizes);
+        self.output().push_heads(stream, frames, resizes);
     }
 
     /// Queues the trailers after a message's payload, which end it.
@@ -423,7 +430,7 @@ impl State {
             return false;
         }
         self.push_heads(stream, &frames);
-        self.output.close_last();
+        self.output().close_last();
         true
     }
 
@@ -431,7 +438,7 @@ impl State {
     #[inline]
     pub(super) fn push_payload(&mut self, stream: u32, half: &mut Half, payload: &[u8]) {
         self.conduct.allowance.earn(EARNED);
-        self.output.push_payload(stream, payload);
+        self.output().push_payload(stream, payload);
         let sent = payload.len() as i64;
         self.window -= sent;
         half.window -= sent;
@@ -441,7 +448,7 @@ impl State {
     /// Ends a stream's message.
     #[inline]
     pub(super) fn push_end(&mut self, stream: u32) {
-        self.output.push_end(stream);
+        self.output().push_end(stream);
     }
 
     /// Bytes of payload that can be queued now, for any stream.
@@ -462,7 +469,7 @@ impl State {
     /// The number of bytes that wait to be written.
     #[inline]
     pub(super) fn waiting(&self) -> usize {
-        self.output.waiting()
+        self.traffic.get().map_or(0, |traffic| traffic.output.waiting())
     }
 
     /// Whether nothing more is read before something was written.
@@ -470,13 +477,10 @@ impl State {
         self.waiting() > STUFFED
     }
 
-    /// Releases the memory for waiting bytes if there are none.
+    /// Releases the memory for streams and waiting bytes if there are none.
+    #[inline]
     pub(super) fn rest(&mut self) {
-        if self.halves.is_empty() {
-            self.output.rest();
-            self.queue.rest();
-            self.halves.rest();
-        }
+        self.traffic.rest();
     }
 
     /// Accounts for received payload or padding, which is credited to the connection's window at once.
@@ -542,7 +546,7 @@ impl State {
             }
             return Ok(());
         }
-        let Some(cell) = self.halves.get(stream) else { return Ok(()) };
+        let Some(cell) = self.find(stream) else { return Ok(()) };
         if cell.half().enlarge_window(i64::from(by)) {
             return Ok(());
         }
@@ -551,9 +555,9 @@ impl State {
 
     /// Applies SETTINGS_INITIAL_WINDOW_SIZE, also to streams that have begun.
     pub(super) fn set_stream_window(&mut self, window: u32) -> Result<(), Fault> {
-        let more = i64::from(window) - self.peer.stream_window;
-        self.peer.stream_window = i64::from(window);
-        for (_, cell) in self.halves.iter() {
+        let more = i64::from(window) - i64::from(self.peer.stream_window);
+        self.peer.stream_window = window;
+        for (_, cell) in self.streams() {
             if !cell.half().enlarge_window(more) {
                 return Err(Fault::Connection(ErrorCode::FlowControlError));
             }
@@ -564,8 +568,7 @@ impl State {
     /// Bytes of memory that the connection and its streams hold, without bytes taken by tasks.
     #[cfg(any(test, feature = "machine"))]
     pub(super) fn held(&self) -> usize {
-        let halves: usize = self.halves.iter().map(|(_, cell)| cell.half().held()).sum();
-        let lists = 16 * self.halves.capacity() + self.queue.held();
-        halves + lists + self.reset.held() + self.output.capacity()
+        let halves: usize = self.streams().map(|(_, cell)| cell.half().held()).sum();
+        halves + self.traffic.held() + self.queue.held() + self.reset.held()
     }
 }

@@ -2,13 +2,9 @@
 //! batches. Must never keep more than a bound, nor the contents of a stream.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::cell::StreamCell;
-
-/// Streams with their identifiers, the smallest first.
-pub(super) type List = VecDeque<(u32, Rc<StreamCell>)>;
 
 /// The number of streams that a thread keeps.
 const KEPT: usize = 1024;
@@ -17,13 +13,8 @@ const KEPT: usize = 1024;
 const KEPT_BYTES: usize = 16;
 const LARGEST: usize = 160 * 1024;
 
-/// The number of lists of streams that a thread keeps, and their maximum capacity in streams.
-const KEPT_LISTS: usize = 64;
-const LONGEST: usize = 1024;
-
 thread_local! {
     static SPARE: RefCell<Vec<Rc<StreamCell>>> = const { RefCell::new(Vec::new()) };
-    static LISTS: RefCell<Vec<List>> = const { RefCell::new(Vec::new()) };
     static BYTES: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -39,24 +30,6 @@ pub(super) fn keep(cell: Rc<StreamCell>) {
     SPARE.with_borrow_mut(|spare| {
         if spare.len() < KEPT {
             spare.push(cell);
-        }
-    });
-}
-
-/// Returns an empty list of streams, perhaps with memory.
-pub(super) fn list() -> List {
-    LISTS.with_borrow_mut(Vec::pop).unwrap_or_default()
-}
-
-/// Keeps the memory of an empty list, unless the limit is reached.
-pub(super) fn keep_list(list: List) {
-    debug_assert!(list.is_empty(), "it holds no stream");
-    if list.capacity() == 0 || list.capacity() > LONGEST {
-        return;
-    }
-    LISTS.with_borrow_mut(|spare| {
-        if spare.len() < KEPT_LISTS {
-            spare.push(list);
         }
     });
 }

@@ -1,10 +1,10 @@
 //! The streams of a connection, sorted by their identifiers, which only grow. Must never search long if streams end in
 //! about the order in which they have begun.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::cell::StreamCell;
-use super::stream_memory::{self, List};
 
 /// Keys of requests that have no stream identifier yet begin here.
 pub(super) const UNOPENED: u32 = 1 << 31;
@@ -12,7 +12,7 @@ pub(super) const UNOPENED: u32 = 1 << 31;
 /// Streams being served, followed by requests that have no identifier yet.
 #[derive(Default)]
 pub(super) struct Halves {
-    list: List,
+    list: VecDeque<(u32, Rc<StreamCell>)>,
 }
 
 impl Halves {
@@ -25,7 +25,6 @@ impl Halves {
     }
 
     /// The number of entries allocated.
-    #[cfg(any(test, feature = "machine"))]
     pub(super) fn capacity(&self) -> usize {
         self.list.capacity()
     }
@@ -62,18 +61,8 @@ impl Halves {
 
     /// Adds a stream whose identifier is the largest.
     pub(super) fn push(&mut self, number: u32, cell: Rc<StreamCell>) {
-        if self.list.capacity() == 0 {
-            self.list = stream_memory::list();
-        }
         debug_assert!(self.list.back().is_none_or(|(last, _)| *last < number), "numbers grow");
         self.list.push_back((number, cell));
-    }
-
-    /// Releases the memory if there are no streams.
-    pub(super) fn rest(&mut self) {
-        if self.list.is_empty() {
-            stream_memory::keep_list(std::mem::take(&mut self.list));
-        }
     }
 
     pub(super) fn remove(&mut self, number: u32) -> Option<Rc<StreamCell>> {

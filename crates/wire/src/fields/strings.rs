@@ -1,10 +1,11 @@
 //! String literals (RFC 7541, section 5.2; RFC 9204, section 4.1.2), and the buffers for those that are Huffman-coded.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 
 use super::{huffman, integer};
 
-/// Buffers for decoded Huffman strings. The decoders of a thread share them, because none needs them between two sections.
+/// Buffers for decoded Huffman strings. The decoders of a thread share them, because none needs them between two sections, and
+/// nothing that gets a field decodes another section.
 #[derive(Default)]
 pub(crate) struct Scratch {
     pub(crate) name: Vec<u8>,
@@ -12,16 +13,13 @@ pub(crate) struct Scratch {
 }
 
 thread_local! {
-    static SCRATCH: Cell<Scratch> = const { Cell::new(Scratch { name: Vec::new(), value: Vec::new() }) };
+    static SCRATCH: RefCell<Scratch> = const { RefCell::new(Scratch { name: Vec::new(), value: Vec::new() }) };
 }
 
 /// Calls a function with the buffers of the thread.
 #[inline]
 pub(crate) fn with_scratch<R>(call: impl FnOnce(&mut Scratch) -> R) -> R {
-    let mut scratch = SCRATCH.take();
-    let result = call(&mut scratch);
-    SCRATCH.set(scratch);
-    result
+    SCRATCH.with_borrow_mut(call)
 }
 
 /// A string of a field section.

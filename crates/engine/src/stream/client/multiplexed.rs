@@ -1,9 +1,10 @@
 //! A client's multiplexed connection: its task moves the data of all streams, and starts a task for each stream. Must never
 //! serve a stream itself.
 
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
-use base::moment::{Moment, WallTime};
+use base::moment::{Moment, OptionalMoment, WallTime};
 use conn::downstream::Downstream;
 use conn::multiplexed::{ClientTerms, Connection, Ping, Protocol};
 use expression::sample::ProtocolFacts;
@@ -22,17 +23,148 @@ use crate::stream::server::private_connections;
 use crate::stream::{conclude, request};
 use crate::worker::SharedStreamState;
 
-/// Serves a connection that begins with `protocol`, until it and all of its streams have ended.
-pub async fn serve(session: &LocalRc<StreamTask>, client: &mut Client, protocol: Protocol) {
+/// Serves a connection that begins with `protocol`, until it and all of its streams have ended. Idle connections hold this
+/// future: it consists of their state alone.
+pub fn serve<'s>(
+    session: &'s LocalRc<StreamTask>,
+    client: &'s mut Client,
+    protocol: Protocol,
+) -> impl Future<Output = ()> + 's {
     if let Some(state) = client.take_begun(session) {
         hand_over(session, state);
     }
-    let Client { conn, timer, .. } = client;
     let share = stream_share(session, protocol);
-    let Some(mut connection) = Connection::of(conn, terms(session, protocol, share.as_ref())) else { return };
-    let end = carry(session, &mut connection, timer).await;
-    drop(connection);
-    finish(client, end);
+    let terms = terms(session, protocol, share.as_deref());
+    let connection = Connection::of(&mut client.conn, terms);
+    carry(connection.map(|connection| Carrying::begin(session, client, connection, share)))
+}
+
+/// Serves a connection that was opened to a server which sends requests on it (reverse HTTP).
+pub fn serve_reversed<'s>(session: &'s LocalRc<StreamTask>, client: &'s mut Client) -> impl Future<Output = ()> + 's {
+    let connection = Connection::reversed(&mut client.conn, terms(session, REVERSED, None));
+    carry(connection.map(|connection| Carrying::begin(session, client, connection, None)))
+}
+
+/// Serves a QUIC connection, whose link the connection owns.
+pub(super) fn serve_quic<'s>(
+    session: &'s LocalRc<StreamTask>,
+    client: &'s mut QuicClient,
+    connection: Connection,
+    share: Option<Box<StreamShare>>,
+) -> impl Future<Output = ()> + 's {
+    carry(Some(Carrying::begin(session, client, connection, share)))
+}
+
+/// Serves the streams of a connection until it ends. `None`: it does not speak the protocol.
+fn carry<'s, C: ClientSide>(mut carrying: Option<Carrying<'s, C>>) -> impl Future<Output = ()> + use<'s, C> {
+    std::future::poll_fn(move |cx| carrying.as_mut().map_or(Poll::Ready(()), |carrying| carrying.poll(cx)))
+}
+
+/// How a connection has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The client has disconnected.
+    Gone,
+    /// By a protocol error of the client.
+    Fault,
+    /// In any other way.
+    Left,
+}
+
+/// The client of a connection, as the task of that has it.
+trait ClientSide {
+    /// Returns the connection with its bytes; `None`: its protocol owns it.
+    fn conn(&mut self) -> Option<&mut Downstream>;
+
+    /// Whether bytes were received and not processed.
+    fn has_received(&self) -> bool;
+
+    /// Returns the session's timer.
+    fn timer(&mut self) -> &mut rt::Timer;
+
+    /// Returns the time at which the connection was accepted, or the newest stream began.
+    fn since(&self) -> (Moment, WallTime);
+
+    /// Sets that time.
+    fn set_since(&mut self, since: Moment, date: WallTime);
+
+    /// Decides how the connection is closed.
+    fn end(&mut self, end: End);
+}
+
+impl ClientSide for Client {
+    #[inline]
+    fn conn(&mut self) -> Option<&mut Downstream> {
+        Some(&mut self.conn)
+    }
+
+    #[inline]
+    fn has_received(&self) -> bool {
+        self.conn.has_received()
+    }
+
+    #[inline]
+    fn timer(&mut self) -> &mut rt::Timer {
+        &mut self.timer
+    }
+
+    #[inline]
+    fn since(&self) -> (Moment, WallTime) {
+        (self.since, self.since_date)
+    }
+
+    #[inline]
+    fn set_since(&mut self, since: Moment, date: WallTime) {
+        (self.since, self.since_date) = (since, date);
+    }
+
+    /// Clients send window updates and pings while they read: if the connection were closed at once, unread data would be lost
+    /// by a reset.
+    fn end(&mut self, end: End) {
+        match end {
+            End::Gone => self.drop_connection(),
+            End::Fault => self.refuse_more(),
+            End::Left => self.linger(),
+        }
+    }
+}
+
+/// The client of a QUIC connection.
+pub(super) struct QuicClient {
+    timer: rt::Timer,
+    since: Moment,
+    since_date: WallTime,
+}
+
+impl QuicClient {
+    pub(super) fn new() -> Self {
+        Self { timer: rt::Timer::new(), since: rt::now(), since_date: rt::wall() }
+    }
+}
+
+impl ClientSide for QuicClient {
+    fn conn(&mut self) -> Option<&mut Downstream> {
+        None
+    }
+
+    fn has_received(&self) -> bool {
+        false
+    }
+
+    fn timer(&mut self) -> &mut rt::Timer {
+        &mut self.timer
+    }
+
+    fn since(&self) -> (Moment, WallTime) {
+        (self.since, self.since_date)
+    }
+
+    fn set_since(&mut self, since: Moment, date: WallTime) {
+        (self.since, self.since_date) = (since, date);
+    }
+
+    /// The connection closes itself.
+    fn end(&mut self, _: End) {}
 }
 
 /// Ends a stream that began in TCP mode and was not a request. The time of the handshakes is assigned to the connection's first
@@ -44,84 +176,12 @@ fn hand_over(session: &StreamTask, state: SharedStreamState) {
     session.end(state);
 }
 
-/// How a connection ended.
-pub(super) enum End {
-    /// The client has disconnected.
-    Gone,
-    /// By a protocol error of the client.
-    Fault,
-    /// In any other way.
-    Left,
-}
-
-/// Closes the connection. Clients send window updates and pings while they read: if the connection were closed at once, unread
-/// data would be lost by a reset.
-fn finish(client: &mut Client, end: End) {
-    match end {
-        End::Gone => client.drop_connection(),
-        End::Fault => client.refuse_more(),
-        End::Left => client.linger(),
-    }
-}
-
-/// Serves a connection that was opened to a server which sends requests on it (reverse HTTP).
-pub async fn serve_reversed(session: &LocalRc<StreamTask>, client: &mut Client) {
-    let Client { conn, timer, .. } = client;
-    if let Some(mut connection) = Connection::reversed(conn, terms(session, REVERSED, None)) {
-        let end = carry(session, &mut connection, timer).await;
-        drop(connection);
-        finish(client, end);
-    }
-}
-
-/// Serves the streams of a connection until it ends. An argument of an `async fn` is stored in its future twice: the
-/// connection is borrowed.
-pub(super) async fn carry(session: &LocalRc<StreamTask>, connection: &mut Connection<'_>, timer: &mut rt::Timer) -> End {
-    let mut carrying = Carrying {
-        session,
-        open: ClientConnection::begin(session.counters(), connection.protocol()),
-        waiting: Waiting::default(),
-        // As in HTTP/1, handshakes and idle time of the client are part of the first request's time.
-        idle_since: (session.accepted, session.accept_date()),
-        crowd: session.client().map(|client| Member::of(Scope::Streams, client)),
-    };
-    while std::future::poll_fn(|cx| carrying.poll(connection, timer, cx)).await == Step::Yields {
-        rt::yield_now().await;
-    }
-    connection.close();
-    std::future::poll_fn(|cx| connection.poll_settled(cx)).await;
-    carrying.count_events(connection);
-    flush(session, connection, timer).await;
-    match connection.is_gone() {
-        true => End::Gone,
-        false if connection.has_faulted() => End::Fault,
-        false => End::Left,
-    }
-}
-
-/// Sends the remaining data of a connection, as long as its client accepts some of it within `timeout client`.
-async fn flush(session: &Session, connection: &mut Connection<'_>, timer: &mut rt::Timer) {
-    let patience = session.proxy().timeouts.client_closing().unwrap_or(closing::PATIENCE);
-    let mut deadline = rt::now() + patience;
-    std::future::poll_fn(|cx| {
-        while let Poll::Ready(sent) = connection.poll_flush(cx) {
-            if sent == 0 {
-                return Poll::Ready(());
-            }
-            deadline = rt::now() + patience;
-        }
-        timer.arm(Some(deadline));
-        timer.poll_expired(cx)
-    })
-    .await;
-}
-
 /// Returns the connection's share of the limit for all connections (`tune.streams-elasticity`); `None`: there is no such limit.
-pub(super) fn stream_share(session: &Session, protocol: Protocol) -> Option<StreamShare> {
+pub(super) fn stream_share(session: &Session, protocol: Protocol) -> Option<Box<StreamShare>> {
     let global = &session.generation().program.global;
     let most = u32::try_from(protocol::streams(protocol, global)).unwrap_or(u32::MAX);
     let all = global.streams.shared?;
-    Some(StreamShares::take(&session.worker.process.live.stream_shares, most, all))
+    Some(Box::new(StreamShares::take(&session.worker.process.live.stream_shares, most, all)))
 }
 
 /// Returns the number of concurrent streams for a client of a worker with that number of waiting tasks: above the load limit,
@@ -144,15 +204,6 @@ pub(super) fn terms(session: &Session, protocol: Protocol, share: Option<&Stream
     protocol::client_terms(protocol, global, &grant)
 }
 
-/// Idle state of a connection without streams.
-#[derive(Default)]
-struct Waiting {
-    /// Time since which it is idle.
-    free_since: Option<Moment>,
-    /// Number of pings that its client had answered at the last call.
-    pongs: u32,
-}
-
 /// The result of a poll of a connection that has not to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
@@ -162,73 +213,159 @@ enum Step {
     Ends,
 }
 
-/// A connection that is served.
-struct Carrying<'s> {
-    session: &'s LocalRc<StreamTask>,
-    open: ClientConnection<'s>,
-    waiting: Waiting,
-    /// Time at which the connection was accepted, or the newest stream began.
-    idle_since: (Moment, WallTime),
-    crowd: Option<Member>,
+/// The phases of a connection that is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Streams may begin.
+    Carries,
+    /// It has ended, and its streams end.
+    Settles,
+    /// Remaining data is sent.
+    Flushes,
 }
 
-impl Carrying<'_> {
+/// A connection that is served. Its client's `since` is the time at which the connection was accepted, or the newest stream began.
+struct Carrying<'s, C> {
+    session: &'s LocalRc<StreamTask>,
+    client: &'s mut C,
+    connection: Connection,
+    open: ClientConnection<'s>,
+    /// Its share of the limit for all connections.
+    _share: Option<Box<StreamShare>>,
+    crowd: Option<Member>,
+    /// Time since which it is idle.
+    free_since: OptionalMoment,
+    /// Number of pings that its client had answered at the last call.
+    pongs: u32,
+    phase: Phase,
+}
+
+// Most connections are idle.
+const _: () = assert!(size_of::<Carrying<'_, Client>>() <= 208);
+
+impl<'s, C: ClientSide> Carrying<'s, C> {
+    fn begin(
+        session: &'s LocalRc<StreamTask>,
+        client: &'s mut C,
+        connection: Connection,
+        share: Option<Box<StreamShare>>,
+    ) -> Self {
+        // As in HTTP/1, handshakes and idle time of the client are part of the first request's time.
+        client.set_since(session.accepted, session.accept_date());
+        Self {
+            session,
+            client,
+            open: ClientConnection::begin(session.counters(), connection.protocol()),
+            connection,
+            _share: share,
+            crowd: session.client().map(|client| Member::of(Scope::Streams, client)),
+            free_since: OptionalMoment::NONE,
+            pongs: 0,
+            phase: Phase::Carries,
+        }
+    }
+
+    /// Ready when the connection and all of its streams have ended.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.phase == Phase::Carries {
+            match ready!(self.poll_streams(cx)) {
+                Step::Yields => {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Step::Ends => self.connection.close(self.client.conn()),
+            }
+            self.phase = Phase::Settles;
+        }
+        if self.phase == Phase::Settles {
+            ready!(self.connection.poll_settled(cx));
+            self.count_events();
+            let patience = self.patience();
+            self.client.timer().arm(Some(rt::now() + patience));
+            self.phase = Phase::Flushes;
+        }
+        ready!(self.poll_flushed(cx));
+        self.finish();
+        Poll::Ready(())
+    }
+
+    /// Returns how long a client may accept nothing of the remaining data (`timeout client`).
+    fn patience(&self) -> Duration {
+        self.session.proxy().timeouts.client_closing().unwrap_or(closing::PATIENCE)
+    }
+
+    /// Sends the remaining data, as long as the client accepts some of it in time.
+    fn poll_flushed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while let Poll::Ready(sent) = self.connection.poll_flush(cx, self.client.conn()) {
+            if sent == 0 {
+                return Poll::Ready(());
+            }
+            let patience = self.patience();
+            self.client.timer().arm(Some(rt::now() + patience));
+        }
+        self.client.timer().poll_expired(cx)
+    }
+
+    /// Decides how the connection is closed.
+    fn finish(&mut self) {
+        self.client.end(match self.connection.is_gone() {
+            true => End::Gone,
+            false if self.connection.has_faulted() => End::Fault,
+            false => End::Left,
+        });
+    }
+
     /// Moves all data that can be moved, and starts the streams that were opened. A connection without streams may be idle
     /// for as long as a client between two requests, even if the client does not accept the remaining data; with a soft
     /// stop it ends as soon as all data is sent. If only `timeout client` limits its idle time, an answered ping restarts
     /// that time.
-    fn poll(&mut self, connection: &mut Connection<'_>, timer: &mut rt::Timer, cx: &mut Context<'_>) -> Poll<Step> {
+    fn poll_streams(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
         let session = self.session;
         private_connections::discard_disturbed(session, cx);
         if session.is_leaving() {
-            connection.leave(session.proxy().options.idle_close_on_response);
+            self.connection.leave(session.proxy().options.idle_close_on_response);
         }
-        let mut next = connection.advance(rt::now());
+        let mut next = self.connection.advance(rt::now());
         // The events of all frames that were received together are counted together.
         let ended = loop {
-            let served = connection.opened();
-            match connection.poll(cx) {
-                Poll::Ready(Some(stream)) => self.start(stream, served, connection),
+            let served = self.connection.opened();
+            match self.connection.poll(cx, self.client.conn()) {
+                Poll::Ready(Some(stream)) => self.start(stream, served),
                 Poll::Ready(None) => break true,
                 Poll::Pending => break false,
             }
             // Streams run after the frames that were received together with them are processed: these may end the
             // connection.
-            if connection.is_drained() && rt::slice_is_over() {
-                self.count_events(connection);
+            if !self.client.has_received() && rt::slice_is_over() {
+                self.count_events();
                 return Poll::Ready(Step::Yields);
             }
         };
-        self.count_events(connection);
+        self.count_events();
         if ended {
             return Poll::Ready(Step::Ends);
         }
         if next.is_none() {
-            next = connection.advance(rt::now());
+            next = self.connection.advance(rt::now());
         }
-        self.poll_idle(connection, next, timer, cx)
+        self.poll_idle(next, cx)
     }
 
     /// Ready when the connection was idle for too long. `next`: when it has to be polled again at the latest.
-    fn poll_idle(
-        &mut self,
-        connection: &mut Connection<'_>,
-        next: Option<Moment>,
-        timer: &mut rt::Timer,
-        cx: &mut Context<'_>,
-    ) -> Poll<Step> {
-        let (session, waiting) = (self.session, &mut self.waiting);
+    fn poll_idle(&mut self, next: Option<Moment>, cx: &mut Context<'_>) -> Poll<Step> {
+        let (session, connection, timer) = (self.session, &mut self.connection, self.client.timer());
         let timeouts = &session.proxy().timeouts;
         let pongs = connection.pongs();
-        let is_there = pongs != waiting.pongs && timeouts.http_keep_alive.or(timeouts.http_request).is_none();
-        waiting.pongs = pongs;
-        waiting.free_since = match waiting.free_since {
+        let is_there = pongs != self.pongs && timeouts.http_keep_alive.or(timeouts.http_request).is_none();
+        self.pongs = pongs;
+        let free_since = match self.free_since.get() {
             _ if connection.has_streams() => None,
             Some(since) if !is_there => Some(since),
             _ => Some(rt::now()),
         };
+        self.free_since = free_since.into();
         let limit = if connection.opened() == 0 { timeouts.request() } else { timeouts.keep_alive() };
-        let deadline = waiting.free_since.zip(limit).map(|(since, limit)| since + limit);
+        let deadline = free_since.zip(limit).map(|(since, limit)| since + limit);
         loop {
             let now = rt::now();
             if next.is_some_and(|next| now >= next) {
@@ -257,17 +394,17 @@ impl Carrying<'_> {
     }
 
     /// Starts a stream that was opened; `served` were opened before it.
-    fn start(&mut self, stream: Downstream, served: u32, connection: &Connection<'_>) {
-        let admission = self.admit(connection);
-        start(self.session, stream, Begin { served, idle_since: self.idle_since, admission });
-        self.idle_since = (rt::now(), rt::wall());
+    fn start(&mut self, stream: Downstream, served: u32) {
+        let idle_since = self.client.since();
+        start(self.session, stream, Begin { served, idle_since, admission: self.admit() });
+        self.client.set_since(rt::now(), rt::wall());
     }
 
     /// Decides whether a stream that was opened may start. The first one of a connection always starts: the limit accounts for the
     /// maximum number of connections.
-    fn admit(&self, connection: &Connection<'_>) -> Admission {
+    fn admit(&self) -> Admission {
         let Some(crowd) = self.crowd.as_ref() else { return Admission::Now(None) };
-        if connection.streams().0 <= 1 {
+        if self.connection.streams().0 <= 1 {
             return Admission::Now(Some(crowd.begin()));
         }
         let (global, workers) = (&self.session.generation().program.global, self.session.worker.process.workers());
@@ -279,8 +416,8 @@ impl Carrying<'_> {
     }
 
     /// Adds the events of a connection to the counters, and logs requests that did not become streams.
-    fn count_events(&self, connection: &Connection<'_>) {
-        let session = self.session;
+    fn count_events(&self) {
+        let (session, connection) = (self.session, &self.connection);
         let counts = connection.take_counts();
         let (streams, limit) = connection.streams();
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);

@@ -13,6 +13,7 @@ use rt::LocalRc;
 use rt::net::SocketQuery;
 
 use super::run::{Rejection, judge, leave};
+use super::multiplexed::QuicClient;
 use super::{handshake, multiplexed};
 use crate::generation::FrontendHandle;
 use crate::handshake::are_too_many;
@@ -87,10 +88,10 @@ async fn serve(session: &LocalRc<StreamTask>, link: Link) {
     metrics::session(session);
     tracking::session(session);
     let share = multiplexed::stream_share(session, Protocol::H3);
-    let terms = multiplexed::terms(session, Protocol::H3, share.as_ref());
-    let Some(mut connection) = Connection::over_quic(link, terms) else { return };
-    let mut timer = rt::Timer::new();
-    multiplexed::carry(session, &mut connection, &mut timer).await;
+    let terms = multiplexed::terms(session, Protocol::H3, share.as_deref());
+    let Some(connection) = Connection::over_quic(link, terms) else { return };
+    let mut client = QuicClient::new();
+    multiplexed::serve_quic(session, &mut client, connection, share).await;
 }
 
 /// Performs the handshake. Returns false if the connection has ended; the reason was logged.

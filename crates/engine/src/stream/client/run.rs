@@ -80,7 +80,7 @@ pub(super) fn run_unless_killed(session: LocalRc<StreamTask>, stream: Transport)
 fn prepare<'a>(session: &'a StreamTask, client: &'a mut Client) -> impl Future<Output = bool> + 'a {
     async move {
         session.register().await;
-        let mut expected = session.rare.get().and_then(|rare| rare.expected.take()).unwrap_or(NO_HEADER);
+        let mut expected = session.known_extras().and_then(|extras| extras.expected.take()).unwrap_or(NO_HEADER);
         if let Some(special) = session.bind().map(|bind| &bind.listening).filter(|listening| is_special(listening)) {
             if let Segments::ReducedBy(bytes) = special.socket.segments {
                 // If the kernel refuses, the segment size stays unchanged.

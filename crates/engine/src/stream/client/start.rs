@@ -59,7 +59,7 @@ fn begin(
     let make = || Session::new(worker, handle, bind, stream.socket(), peer.inet(), slots);
     let session = LocalRc::new(|| StreamTask::own(make()));
     if let Some(guard) = guard {
-        let _ = session.rare.get_or_init(Box::default).reversed.set(guard);
+        let _ = session.extras().reversed.set(guard);
     }
     StreamTask::enter(&session);
     metrics::connection(&session);
@@ -76,7 +76,7 @@ fn screen(session: LocalRc<StreamTask>, mut stream: Transport) {
     match admit(&session, &mut stream, true) {
         Some(expected) => {
             if expected.is_some() {
-                session.rare.get_or_init(Box::default).expected.set(Some(expected));
+                session.extras().expected.set(Some(expected));
             }
             spawn(session, stream);
         }

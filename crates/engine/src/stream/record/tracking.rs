@@ -174,17 +174,17 @@ pub fn answer(session: &Session, state: &StreamState, status: u16) {
 impl Session {
     /// Returns the state of its protocol.
     pub fn protocol_facts(&self) -> ProtocolFacts {
-        self.rare.get().map(|rare| rare.protocol.get()).unwrap_or_default()
+        self.facts.get().map(|facts| facts.protocol.get()).unwrap_or_default()
     }
 
     /// Sets the state of its protocol.
     pub fn note_protocol(&self, state: ProtocolFacts) {
-        self.rare.get_or_init(Box::default).protocol.set(state);
+        self.facts().protocol.set(state);
     }
 
     /// Whether its connection is multiplexed.
     pub fn has_several(&self) -> bool {
-        self.rare.get().is_some_and(|rare| rare.protocol.get().major > 1)
+        self.facts.get().is_some_and(|facts| facts.protocol.get().major > 1)
     }
 }
 
