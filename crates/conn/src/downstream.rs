@@ -259,7 +259,7 @@ impl Downstream {
     pub fn take_spare(&mut self) -> Option<Buffer> {
         match self {
             Self::H1(server) => server.take_spare(),
-            Self::H2(_) => None,
+            Self::H2(_) | Self::H3(_) => None,
         }
     }
 
