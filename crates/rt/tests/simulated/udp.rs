@@ -16,7 +16,7 @@ const CLIENT: &str = "10.0.9.9:5000";
 
 /// A datagram, when it arrived and what was received with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Arrived {
+struct ReceivedDatagram {
     bytes: Vec<u8>,
     peer: SocketAddr,
     local_ip: Option<IpAddr>,
@@ -50,7 +50,7 @@ async fn send_numbers(socket: &DatagramSocket, to: &str, count: u32, size: usize
 }
 
 /// Receives what arrives within ten seconds.
-async fn receive(socket: &DatagramSocket) -> Vec<Arrived> {
+async fn receive(socket: &DatagramSocket) -> Vec<ReceivedDatagram> {
     let (mut arrived, mut batch) = (Vec::new(), ReceiveBatch::new());
     let mut end = std::pin::pin!(rt::sleep(Duration::from_secs(10)));
     poll_fn(|context| {
@@ -58,7 +58,13 @@ async fn receive(socket: &DatagramSocket) -> Vec<Arrived> {
             result.unwrap();
             for message in batch.iter() {
                 let (peer, local_ip, ecn, at) = (message.peer, message.local_ip, message.ecn, rt::now());
-                arrived.extend(message.iter().map(|bytes| Arrived { bytes: bytes.to_vec(), peer, local_ip, ecn, at }));
+                arrived.extend(message.iter().map(|bytes| ReceivedDatagram {
+                    bytes: bytes.to_vec(),
+                    peer,
+                    local_ip,
+                    ecn,
+                    at,
+                }));
             }
         }
         end.as_mut().poll(context)
@@ -67,12 +73,12 @@ async fn receive(socket: &DatagramSocket) -> Vec<Arrived> {
     arrived
 }
 
-fn numbers(arrived: &[Arrived]) -> Vec<u32> {
+fn numbers(arrived: &[ReceivedDatagram]) -> Vec<u32> {
     arrived.iter().map(|datagram| u32::from_be_bytes(datagram.bytes[..4].try_into().unwrap())).collect()
 }
 
 /// Sends a hundred datagrams over a path to the server; returns what arrives, and what the path did.
-async fn hundred_over(path: DatagramPath) -> (Vec<Arrived>, DatagramFaults) {
+async fn hundred_over(path: DatagramPath) -> (Vec<ReceivedDatagram>, DatagramFaults) {
     let (server, client) = (bind(SERVER), bind(CLIENT));
     network().set_path_to(&address(SERVER), path);
     send_numbers(&client, SERVER, 100, 100).await;
@@ -91,7 +97,7 @@ fn addresses_marks_and_segments_arrive() {
         let chunks: Vec<&[u8]> = arrived.iter().map(|datagram| &datagram.bytes[..]).collect();
         assert_eq!(chunks, contents.chunks(60).collect::<Vec<_>>(), "in order");
         let port = client.local_address().port();
-        for Arrived { peer, local_ip, ecn, .. } in &arrived {
+        for ReceivedDatagram { peer, local_ip, ecn, .. } in &arrived {
             assert_eq!(*peer, SocketAddr::new("10.0.9.9".parse().unwrap(), port));
             assert_eq!((*local_ip, *ecn), (Some("10.0.0.1".parse().unwrap()), Some(Ecn::Ect0)));
         }
