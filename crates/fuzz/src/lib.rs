@@ -26,6 +26,7 @@ targets! {
     content_coding,
     converter,
     cookie,
+    datagram,
     deflate,
     dns_answer,
     expression,
