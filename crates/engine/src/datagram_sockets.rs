@@ -134,3 +134,71 @@ impl DatagramSockets {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use rt::net::BindOptions;
+
+    use super::*;
+
+    fn listening(bind: usize, workers: &[usize]) -> Vec<DatagramListening> {
+        let address = "127.0.0.1:0".parse().unwrap();
+        let group = DatagramSocket::bind_group(address, &BindOptions::default(), workers.len()).unwrap();
+        let (workers, closed): (Arc<[usize]>, _) = (workers.into(), Arc::default());
+        let listen = |(place, socket)| DatagramListening {
+            frontend: 3,
+            bind,
+            place,
+            workers: Arc::clone(&workers),
+            socket,
+            closed: Arc::clone(&closed),
+        };
+        group.into_iter().enumerate().map(listen).collect()
+    }
+
+    fn places(found: &[DatagramListening]) -> Vec<(usize, usize)> {
+        found.iter().map(|one| (one.bind, one.place)).collect()
+    }
+
+    #[test]
+    fn each_worker_takes_its_sockets_once() {
+        let sockets = DatagramSockets::default();
+        sockets.add(listening(0, &[1, 0]));
+        sockets.add(listening(1, &[0]));
+        assert_eq!(places(&sockets.take(0)), [(0, 1), (1, 0)]);
+        assert_eq!(places(&sockets.take(1)), [(0, 0)]);
+        assert_eq!((sockets.take(0).len(), sockets.take(1).len(), sockets.open().len()), (0, 0, 3));
+    }
+
+    #[test]
+    fn copies_keep_the_order_of_the_group() {
+        let sockets = DatagramSockets::default();
+        let (first, second) = (listening(0, &[0, 1]), listening(1, &[0]));
+        let address = first[0].socket.local_address();
+        assert_ne!(second[0].socket.local_address(), address);
+        sockets.add(first);
+        sockets.add(second);
+        let copies = sockets.at(3, 0);
+        assert_eq!(copies.len(), 2);
+        for copy in &copies {
+            let copy = UdpSocket::from(copy.as_descriptor().unwrap().try_clone_to_owned().unwrap());
+            assert_eq!(copy.local_addr().unwrap(), address);
+        }
+        assert_eq!((sockets.at(3, 1).len(), sockets.at(3, 2).len(), sockets.at(0, 0).len()), (1, 0, 0));
+    }
+
+    #[test]
+    fn a_closed_address_is_told_to_its_workers_and_not_passed_on() {
+        let sockets = DatagramSockets::default();
+        sockets.add(listening(0, &[0, 1]));
+        sockets.add(listening(1, &[0, 1]));
+        let taken = sockets.take(0);
+        sockets.close(3, 0);
+        assert_eq!(taken.iter().map(DatagramListening::is_closed).collect::<Vec<_>>(), [true, false]);
+        // The other worker has not taken its socket of that address.
+        assert_eq!(places(&sockets.take(1)), [(1, 1)]);
+        assert_eq!((sockets.at(3, 0).len(), sockets.at(3, 1).len()), (0, 2));
+    }
+}

@@ -69,8 +69,7 @@ impl AddressSockets {
         match bind.listening.quic {
             None => sockets(bind, around, inherited).map(Self::Streams),
             Some(_) => {
-                let options = BindOptions { linger_zero: false, ..options(bind, around.of_quic()) };
-                DatagramGroup::open(bind, &options, threads, inherited).map(Self::Datagrams)
+                DatagramGroup::open(bind, &options(bind, around.of_quic()), threads, inherited).map(Self::Datagrams)
             }
         }
     }
@@ -380,7 +379,7 @@ impl SocketContext {
             buffers: program.global.client_buffers,
             quic_buffers: SocketBuffers {
                 receive: program.global.datagram_receive_buffer,
-                send: program.global.quic_send_buffer,
+                send: program.global.quic.send_buffer,
                 unsent: None,
             },
         }

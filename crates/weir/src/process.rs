@@ -98,7 +98,6 @@ fn launch(
     limit_memory(settings.memory, &prepared.program.global, messages)?;
     let (succeeds, predecessors) = predecessors(settings);
     let (opened, predecessors) = open(settings, &prepared, predecessors, messages)?;
-    let listeners::Sockets { proxies: sockets, datagrams, runtime, relays, peers } = opened;
     let PreparedConfiguration {
         mut program,
         spec,
@@ -145,11 +144,11 @@ fn launch(
         scripts,
         written: spec,
         sources,
-        sockets,
-        datagrams,
-        runtime,
-        relays,
-        peers,
+        sockets: opened.proxies,
+        datagrams: opened.datagrams,
+        runtime: opened.runtime,
+        relays: opened.relays,
+        peers: opened.peers,
         succeeds,
         host,
         machine,

@@ -279,6 +279,7 @@ fn record(bytes: &[u8]) -> Option<(String, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd;
 
     #[test]
     fn unix_sockets_are_known_by_the_name_they_end_under() {
@@ -295,6 +296,35 @@ mod tests {
             assert_eq!(is_same(&unix(found), &unix(wanted)), expected, "{found} {wanted}");
         }
         assert!(!is_same(&Address::Abstract(b"a".to_vec()), &unix("a")));
+    }
+
+    #[test]
+    fn udp_sockets_of_an_address_are_taken_in_their_order() {
+        let options = BindOptions::default();
+        let any = "127.0.0.1:0".parse().expect("an address");
+        let group = DatagramSocket::bind_group(any, &options, 3).expect("sockets");
+        let address = group[0].local_address();
+        let copy =
+            |socket: &DatagramSocket| socket.as_descriptor().expect("real").try_clone_to_owned().expect("a copy");
+        let other = DatagramSocket::bind(any, &options).expect("a socket");
+        let mut inherited = InheritedSockets::default();
+        inherited.add("", copy(&other));
+        let numbers: Vec<_> = group.iter().map(copy).collect();
+        let expected: Vec<RawFd> = numbers.iter().map(AsRawFd::as_raw_fd).collect();
+        numbers.into_iter().for_each(|fd| inherited.add("", fd));
+        inherited.add("red", copy(&group[0]));
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let listened_at = Address::Inet(listener.local_addr().expect("bound"));
+        inherited.add("", listener.into());
+        assert_eq!(inherited.len(), 6);
+        let numbers =
+            |taken: Vec<DatagramSocket>| taken.iter().filter_map(DatagramSocket::descriptor).collect::<Vec<_>>();
+        let device = BindOptions { interface: Some("lo".to_owned()), ..BindOptions::default() };
+        assert!(inherited.datagrams(address, &device, 4).expect("sockets").is_empty());
+        assert_eq!(numbers(inherited.datagrams(address, &options, 2).expect("sockets")), expected[..2]);
+        assert_eq!(numbers(inherited.datagrams(address, &options, 2).expect("sockets")), expected[2..]);
+        assert_eq!(inherited.len(), 3);
+        assert!(inherited.listen(&listened_at, &options).is_some_and(|socket| socket.is_ok()));
     }
 
     #[test]

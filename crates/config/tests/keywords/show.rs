@@ -6,13 +6,12 @@ use weir_config::span::Spanned;
 use weir_config::spec::{
     AccountSpec, AddressSpec, AgentSpec, BindSpec, CaptureSlotSpec, CapturesSpec, CheckMethod, CheckSpec,
     CompressionSpec, ConnectingDefaultsSpec, ConnectingSpec, EmailAlertSpec, ErrorAnswerSpec, ErrorFileSpec,
-    GlobalCompressionSpec, GlobalHttpSpec, GlobalSpec, HashSpec, HealthcheckSpec, HostSpec, Http2TuneSpec,
-    HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec, ListeningSpec, LogForwardSpec, LogLinesSpec, LogSpec,
-    MailersSpec, OptionsSpec, PeerSpec, PeerTableSpec, PeersSpec, PersistenceSpec, PortSpec, ProxyHeaderSpec,
-    ProxyLimitsSpec, ProxySpec, QuicBindSpec, QuicTuneSpec, RatesSpec, ReceptionSpec, RingServerSpec, RingSpec,
-    RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec, ServerCheckSpec,
-    ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec, StateFileSpec, StatsPageSpec, TableSpec,
-    TimeoutsSpec, TraceLineSpec, TuneSpec, UnixBindSpec, UserlistSpec,
+    GlobalCompressionSpec, GlobalHttpSpec, GlobalSpec, HashSpec, HealthcheckSpec, HostSpec, HttpErrorsSpec, HttpSpec,
+    KeepAliveSpec, ListeningSpec, LogForwardSpec, LogLinesSpec, LogSpec, MailersSpec, OptionsSpec, PeerSpec,
+    PeerTableSpec, PeersSpec, PersistenceSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec,
+    ReceptionSpec, RingServerSpec, RingSpec, RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec, SectionsSpec,
+    ServerBalanceSpec, ServerCheckSpec, ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec, StateFileSpec,
+    StatsPageSpec, TableSpec, TimeoutsSpec, TraceLineSpec, UnixBindSpec, UserlistSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -32,6 +31,8 @@ mod profiles;
 mod resolvers;
 #[path = "show_tls.rs"]
 mod tls;
+#[path = "show_tune.rs"]
+mod tune;
 
 fn field<T: Debug + PartialEq>(out: &mut String, name: &str, value: &T, default: &T) {
     if value != default {
@@ -212,20 +213,7 @@ fn global(global: &GlobalSpec, out: &mut String) {
     changed!(out, &global.http, default.http, GlobalHttpSpec {
         err_codes, fail_codes, case_adjust, accept_payload_with_any_method, keep_insecure_transfer_encoding,
     } but { case_adjust_file });
-    changed!(out, &global.tune, default.tune, TuneSpec {
-        bufsize, large_bufsize, maxrewrite, http_maxhdr, http_logurilen, http_cookielen, maxaccept, idle_pool_shared, pool_low_fd_ratio,
-        pool_high_fd_ratio, rcvbuf_client, rcvbuf_server, rcvbuf_frontend, sndbuf_client, sndbuf_server, sndbuf_frontend, sndbuf_backend, pipesize, maxpollevents, peers_max_updates, max_rules_at_once, evaluation_time, variables,
-        stick_counters, purge, glitches, streams_elasticity,
-    } but { listener, http2, quic });
-    changed!(out, &global.tune.quic, default.tune.quic, QuicTuneSpec {
-        listen, transmit_memory, reject_privileged_ports, idle_timeout, max_window, glitches, retry_threshold, streams,
-        total_streams, receive_buffer, data_ratio, segmentation,
-    } but {});
-    changed!(out, &global.tune.http2, default.tune.http2, Http2TuneSpec {
-        window, client_window, server_window, client_buffers, server_buffers, streams, client_streams, server_streams,
-        total_streams, conceals_websockets, table_size, streams_load, least_streams, logged_errors,
-    } but {});
-    changed!(out, &global.tune.listener, default.tune.listener, ListenerTuneSpec { default_shards, multi_queue } but {});
+    tune::all(&global.tune, out);
 }
 
 fn log_forward(forward: &LogForwardSpec, out: &mut String) {
@@ -468,8 +456,7 @@ fn bind(bind: &BindSpec, out: &mut String) {
         protocol, accept_proxy, netscaler_cip, interface, namespace, transparent, fast_open, mss, user_timeout, md5_password,
         save_syn, congestion_control, threads, label, guid_prefix, idle_ping, connections,
     } but { user, group, quic });
-    changed!(out, &bind.listening.quic, default.listening.quic, QuicBindSpec { congestion, max_window } but { force_retry });
-    field(out, "force_retry", &bind.listening.quic.force_retry.is_some(), &false);
+    tune::quic_bind(&bind.listening.quic, out);
     owner(&bind.listening.user, &bind.listening.group, out);
     tls::bind(&bind.tls.as_deref().cloned().unwrap_or_default(), out);
     out.push('\n');

@@ -436,8 +436,8 @@ impl<'a> Compiler<'a> {
     fn proxies(&mut self, spec: &Spec, global: &Global) -> Vec<Proxy> {
         let spelling = http::spelling(&spec.global);
         let written = spec.proxies.iter().enumerate();
-        let compile = |(index, proxy)| self.proxy(spec, index, proxy, global, spelling.as_ref());
-        let proxies: Vec<Proxy> = written.map(compile).collect();
+        let proxy = |(index, proxy)| self.proxy(spec, index, proxy, global, spelling.as_ref());
+        let proxies = written.map(proxy).collect::<Vec<_>>();
         self.quic_addresses_are_separate(spec, &proxies);
         proxies
     }
@@ -490,7 +490,6 @@ impl<'a> Compiler<'a> {
             client_buffers: buffers_of(tune.rcvbuf_client, tune.sndbuf_client, written.machine.unsent_client),
             server_buffers: buffers_of(tune.rcvbuf_server, tune.sndbuf_server, written.machine.unsent_server),
             datagram_receive_buffer: tune.rcvbuf_frontend,
-            quic_send_buffer: tune.sndbuf_frontend,
             datagram_send_buffer: tune.sndbuf_backend,
             pipesize: tune.pipesize,
             nosplice: written.nosplice,

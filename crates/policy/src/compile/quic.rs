@@ -54,6 +54,7 @@ pub(super) fn limits(global: &GlobalSpec, bufsize: usize) -> QuicLimits {
         glitches: written.glitches.unwrap_or(0),
         transmit_memory: written.transmit_memory,
         segments: written.segmentation.unwrap_or(true),
+        send_buffer: global.tune.sndbuf_frontend,
         streams: QuicStreamLimits {
             concurrent,
             total: written.total_streams.unwrap_or(0),

@@ -144,8 +144,6 @@ pub struct Global {
     pub server_buffers: SocketBuffers,
     /// `tune.rcvbuf.frontend`: kernel receive buffer of datagram and QUIC listeners in bytes.
     pub datagram_receive_buffer: Option<u32>,
-    /// `tune.sndbuf.frontend`: kernel send buffer of QUIC listeners in bytes.
-    pub quic_send_buffer: Option<u32>,
     /// `tune.sndbuf.backend`: kernel send buffer of datagram sockets in bytes.
     pub datagram_send_buffer: Option<u32>,
     /// `tune.pipesize` in bytes.

@@ -24,6 +24,8 @@ pub struct QuicLimits {
     pub transmit_memory: Option<u64>,
     /// `tune.quic.fe.tx.udp-gso`: several datagrams are passed to the kernel at once if it can.
     pub segments: bool,
+    /// `tune.sndbuf.frontend`: kernel send buffer of each socket in bytes.
+    pub send_buffer: Option<u32>,
     /// Streams and their buffers.
     pub streams: QuicStreamLimits,
 }

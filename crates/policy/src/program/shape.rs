@@ -161,7 +161,7 @@ fn global(own: &Global, next: &Global) -> Vec<Field> {
     fields!(Global, own, next,
         kept: [maxconn, maxconn_is_automatic, rates, maxpipes, strict_limits, nbthread, bufsize,
                http, maxaccept, maxpollevents, idle_pool_shared, client_buffers, server_buffers,
-               datagram_receive_buffer, quic_send_buffer, datagram_send_buffer, quic, pipesize, nosplice, variables, max_spread_checks,
+               datagram_receive_buffer, datagram_send_buffer, quic, pipesize, nosplice, variables, max_spread_checks,
                measure_tasks, anonymous_key, shared_counters],
         free: [logs, log_tag, log_send_hostname, logurilen, descriptors, compression, large_bufsize, max_tls_connections, excess, maxrewrite, maxhdr, http2, http2_servers, streams,
                glitches, tokens, max_rules_at_once, evaluation_time, multi_queue, pool_low_descriptors,

@@ -42,3 +42,31 @@ impl ForeignDatagrams {
         DatagramSocket::try_from(self.fd)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, UdpSocket};
+    use std::os::unix::net::UnixDatagram;
+
+    use super::*;
+
+    #[test]
+    fn bound_udp_sockets_are_told_from_others() {
+        let others: [OwnedFd; 3] = [
+            TcpListener::bind("127.0.0.1:0").unwrap().into(),
+            UnixDatagram::unbound().unwrap().into(),
+            sys::socket::create(libc::AF_INET, libc::SOCK_DGRAM).unwrap(),
+        ];
+        for other in others {
+            let number = other.as_raw_fd();
+            assert_eq!(ForeignDatagrams::new(other).unwrap_err().as_raw_fd(), number);
+        }
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(socket) = UdpSocket::bind(address) else { continue };
+            let local = socket.local_addr().unwrap();
+            let found = ForeignDatagrams::new(socket.into()).unwrap();
+            assert_eq!((found.address, found.interface.as_deref()), (local, None));
+            assert_eq!(found.adopt().unwrap().local_address(), local);
+        }
+    }
+}

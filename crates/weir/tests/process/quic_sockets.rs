@@ -3,6 +3,7 @@
 use crate::reload::Service;
 use crate::support::{DEFAULTS, Folder, Running, connect, exchange, free_port, get, line, wait_until, weir};
 use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const SITE: &str = include_str!("site.pem");
@@ -101,6 +102,25 @@ fn a_quic_address_that_is_in_use_is_told() {
     );
     assert_eq!(found.code(), Some(1));
     assert!(found.stderr.contains(&expected), "{expected}\n{}", found.stderr);
+}
+
+#[test]
+fn an_inherited_udp_socket_is_used() {
+    if !is_served() {
+        return;
+    }
+    let folder = Folder::new();
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let bound = socket.local_addr().expect("bound").port();
+    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::empty()).expect("own");
+    let before = sockets(Ipv4Addr::LOCALHOST, bound);
+    assert_eq!(before.len(), 1);
+    let port = free_port();
+    let file = configuration(&folder, port, "", &[&format!("quic+fd@{}", socket.as_raw_fd())]);
+    let _weir = Running::weir(&["-db", "-f", &file]);
+    assert_eq!(exchange(&mut connect(port), &get("/")).0, 200);
+    drop(socket);
+    assert_eq!(sockets(Ipv4Addr::LOCALHOST, bound), before);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::document::Word;
 use crate::keyword::argument::Arity;
 use crate::keyword::report::Report;
+use crate::span::Spanned;
 use crate::spec::{AddressSpec, QuicCongestion};
 use crate::units;
 use std::ops::RangeInclusive;
@@ -33,6 +34,9 @@ pub(super) const TABLE: &[BindOption] = &[
         "Whether every QUIC connection gets a socket of its own; Weir has one for each thread.",
     ),
 ];
+
+/// The protocol of QUIC in ALPN.
+const PROTOCOL: &str = "h3";
 
 /// Limits of a congestion window in bytes.
 pub(crate) const WINDOWS: RangeInclusive<u64> = 10 << 10..=4 << 30;
@@ -94,34 +98,61 @@ pub(super) struct QuicLine<'a> {
 impl QuicLine<'_> {
     /// Checks the options of a line that has QUIC addresses.
     pub(super) fn check(&self, draft: &BindDraft, addresses: &[(AddressSpec, String)], report: &mut Report<'_>) {
-        let Some((_, text)) = addresses.iter().find(|(address, _)| address.is_quic()) else { return };
         let head = self.head;
+        let Some((_, text)) = addresses.iter().find(|(address, _)| address.is_quic()) else {
+            for name in unused_options(draft) {
+                report.diag(self.word.span, format!("{head} : '{name}' has no effect without a QUIC address."));
+            }
+            return;
+        };
+        let is_quic_alone = addresses.iter().all(|(address, _)| address.is_quic());
+        if let Some(alpn) = &draft.tls.common.alpn {
+            self.check_protocols(alpn, is_quic_alone, report);
+        }
         if !draft.tls.ssl {
             let mut found =
                 Diagnostic::alert(self.word.span, format!("{head} : QUIC needs TLS, but 'ssl' is missing."));
             found.hint = Some(format!("write 'bind {text} ssl crt <certificate>'"));
             report.push(found);
         }
-        if let Some(alpn) = draft.tls.common.alpn.as_ref().filter(|alpn| !alpn.value.iter().any(|name| name == "h3")) {
-            let message = match alpn.value.as_slice() {
-                [] => format!("{head} : QUIC needs ALPN."),
-                [name] => format!("{head} : 'alpn' : '{name}' is not possible over QUIC."),
-                names => format!("{head} : 'alpn' : none of '{}' is possible over QUIC.", names.join(",")),
-            };
-            let mut found = Diagnostic::alert(alpn.span, message);
-            found.hint = Some("write 'alpn h3', the default for QUIC addresses".to_owned());
-            report.push(found);
-        }
         if draft.listening.accept_proxy {
             let message = format!("{head} : 'accept-proxy' is not possible over QUIC.");
             report.push(Diagnostic::alert(self.word.span, message));
         }
-        if addresses.iter().all(|(address, _)| address.is_quic()) {
+        if is_quic_alone {
             ignored_options(draft).for_each(|name| {
                 report.diag(self.word.span, format!("{head} : '{name}' has no effect on QUIC."));
             });
         }
     }
+}
+
+impl QuicLine<'_> {
+    /// Checks the protocols of `alpn`: `h3` is the only one of QUIC.
+    fn check_protocols(&self, alpn: &Spanned<Vec<String>>, is_quic_alone: bool, report: &mut Report<'_>) {
+        let head = self.head;
+        if alpn.value.iter().any(|name| name == PROTOCOL) {
+            for name in alpn.value.iter().filter(|name| is_quic_alone && *name != PROTOCOL) {
+                report.diag(alpn.span, format!("{head} : 'alpn' : '{name}' is not offered over QUIC."));
+            }
+            return;
+        }
+        let message = match alpn.value.as_slice() {
+            [] => format!("{head} : QUIC needs ALPN."),
+            [name] => format!("{head} : 'alpn' : '{name}' is not possible over QUIC."),
+            names => format!("{head} : 'alpn' : none of '{}' is possible over QUIC.", names.join(",")),
+        };
+        let mut found = Diagnostic::alert(alpn.span, message);
+        found.hint = Some("write 'alpn h3', the default for QUIC addresses".to_owned());
+        report.push(found);
+    }
+}
+
+/// Returns the options of QUIC among those of a line.
+fn unused_options(draft: &BindDraft) -> impl Iterator<Item = &'static str> {
+    let quic = &draft.listening.quic;
+    let written = [("quic-cc-algo", quic.congestion.is_some()), ("quic-force-retry", quic.force_retry.is_some())];
+    written.into_iter().filter(|(_, is_written)| *is_written).map(|(name, _)| name)
 }
 
 /// Returns the options of TCP sockets among those of a line.

@@ -1,4 +1,4 @@
-//! Compilation of configurations with QUIC addresses, and the messages about them.
+//! Configurations with QUIC addresses: the compiled addresses and limits, and messages.
 
 use super::limits;
 use crate::compile::tls::tests::compile_text;
@@ -106,12 +106,14 @@ fn quic_limits_have_the_defaults_of_the_manual() {
     assert!(found.listens && found.refuses_privileged_ports && found.segments);
     assert_eq!((found.cluster_secret, found.retry_threshold), (None, None));
     assert_eq!((found.idle_timeout, found.glitches, found.transmit_memory), (Some(Duration::from_secs(30)), 0, None));
+    assert_eq!(found.send_buffer, None);
     // 90 % of 100 buffers.
     let streams =
         QuicStreamLimits { concurrent: 100, total: 0, connection_window: 1_638_400, stream_window: 1_474_560 };
     assert_eq!(found.streams, streams);
     let mut written = GlobalSpec { cluster_secret: Some("s".to_owned()), ..GlobalSpec::default() };
     assert_eq!(limits(&written, 16_384).retry_threshold, Some(100));
+    written.tune.sndbuf_frontend = Some(4_096);
     written.tune.quic = QuicTuneSpec {
         listen: Some(false),
         transmit_memory: Some(1 << 30),
@@ -130,6 +132,7 @@ fn quic_limits_have_the_defaults_of_the_manual() {
     assert!(!found.listens && !found.refuses_privileged_ports && !found.segments);
     assert_eq!((found.cluster_secret.as_deref(), found.retry_threshold), (Some(&b"s"[..]), Some(0)));
     assert_eq!((found.idle_timeout, found.glitches, found.transmit_memory), (None, 7, Some(1 << 30)));
+    assert_eq!(found.send_buffer, Some(4_096));
     // Half of it, in whole buffers.
     let streams = QuicStreamLimits { concurrent: 10, total: 1_000, connection_window: 100_000, stream_window: 65_536 };
     assert_eq!(found.streams, streams);

@@ -1,0 +1,34 @@
+//! `tune.*` and QUIC, as text.
+
+use super::field;
+use weir_config::spec::{Http2TuneSpec, ListenerTuneSpec, QuicBindSpec, QuicTuneSpec, TuneSpec};
+
+/// The `tune.*` keywords.
+pub fn all(tune: &TuneSpec, out: &mut String) {
+    let default = TuneSpec::default();
+    changed!(out, tune, default, TuneSpec {
+        bufsize, large_bufsize, maxrewrite, http_maxhdr, http_logurilen, http_cookielen, maxaccept, idle_pool_shared, pool_low_fd_ratio,
+        pool_high_fd_ratio, rcvbuf_client, rcvbuf_server, rcvbuf_frontend, sndbuf_client, sndbuf_server, sndbuf_frontend, sndbuf_backend, pipesize, maxpollevents, peers_max_updates, max_rules_at_once, evaluation_time, variables,
+        stick_counters, purge, glitches, streams_elasticity,
+    } but { listener, http2, quic });
+    quic(&tune.quic, out);
+    changed!(out, &tune.http2, default.http2, Http2TuneSpec {
+        window, client_window, server_window, client_buffers, server_buffers, streams, client_streams, server_streams,
+        total_streams, conceals_websockets, table_size, streams_load, least_streams, logged_errors,
+    } but {});
+    changed!(out, &tune.listener, default.listener, ListenerTuneSpec { default_shards, multi_queue } but {});
+}
+
+/// `tune.quic.*`.
+fn quic(written: &QuicTuneSpec, out: &mut String) {
+    changed!(out, written, QuicTuneSpec::default(), QuicTuneSpec {
+        listen, transmit_memory, reject_privileged_ports, idle_timeout, max_window, glitches, retry_threshold, streams,
+        total_streams, receive_buffer, data_ratio, segmentation,
+    } but {});
+}
+
+/// Options of a `bind` line.
+pub fn quic_bind(written: &QuicBindSpec, out: &mut String) {
+    changed!(out, written, QuicBindSpec::default(), QuicBindSpec { congestion, max_window } but { force_retry });
+    field(out, "force_retry", &written.force_retry.is_some(), &false);
+}
