@@ -20,4 +20,4 @@ pub mod units;
 pub use keyword::crt_list;
 pub use language::InputFile;
 pub use load::{LoadOptions, LoadedConfiguration, load};
-pub use options::{FEATURES, LANGUAGE_LEVEL, LanguageOptions, QUIC_IS_SERVED};
+pub use options::{FEATURES, LANGUAGE_LEVEL, LanguageOptions};

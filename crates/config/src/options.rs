@@ -48,7 +48,7 @@ pub const FEATURES: &[(&str, bool)] = &[
     ("PROCCTL", false),
     ("PROMEX", true),
     ("PTHREAD_EMULATION", false),
-    ("QUIC", QUIC_IS_SERVED),
+    ("QUIC", true),
     ("QUIC_OPENSSL_COMPAT", false),
     ("RT", true),
     ("SHM_OPEN", false),
@@ -67,9 +67,6 @@ pub const FEATURES: &[(&str, bool)] = &[
     ("WURFL", false),
     ("ZLIB", true),
 ];
-
-/// Whether QUIC clients are served. If not, a QUIC address is an error.
-pub const QUIC_IS_SERVED: bool = true;
 
 /// Names that `enabled(…)` accepts (section 2.4), and whether each is on unless the command line turns it off.
 pub const RUN_TIME_OPTIONS: &[(&str, bool)] = &[
@@ -176,7 +173,7 @@ mod tests {
         for (feature, kind, name) in rows {
             let entry = entries.iter().find(|entry| (entry.kind, entry.name) == (kind, name));
             let standing = entry.unwrap_or_else(|| panic!("{kind} {name}")).standing;
-            let works = standing == SupportLevel::Supported && (feature != "QUIC" || QUIC_IS_SERVED);
+            let works = standing == SupportLevel::Supported;
             assert!(FEATURES.contains(&(feature, works)), "{feature}: '{name}' works: {works}");
         }
         for (feature, protocol) in

@@ -95,13 +95,14 @@ fn transport_settings(limits: &QuicLimits, listening: &QuicListening) -> transpo
         QuicCongestion::Bbr => Algorithm::Bbr,
         QuicCongestion::Unlimited => Algorithm::Fixed,
     };
+    let max_window = limits.transmit_memory.map_or(listening.max_window, |most| listening.max_window.min(most));
     transport::Settings {
         idle_timeout: limits.idle_timeout.unwrap_or_default(),
         max_bidirectional: limits.streams.concurrent,
         window: limits.streams.connection_window,
         stream_window: limits.streams.stream_window,
-        send_window: listening.max_window.saturating_add(QUEUED),
-        congestion: congestion::Settings { algorithm, max_window: listening.max_window },
+        send_window: max_window.saturating_add(QUEUED),
+        congestion: congestion::Settings { algorithm, max_window },
         batches: limits.segments,
         ..transport::Settings::default()
     }

@@ -490,7 +490,7 @@ impl Worker {
             stopping: shared.is_stopping(),
             uptime: shared.host.uptime().as_secs(),
             hostname: &shared.log_targets.hostname,
-            quic: config::QUIC_IS_SERVED && self.generation().program.global.quic.listens,
+            quic: self.generation().program.global.quic.listens,
         }
     }
 

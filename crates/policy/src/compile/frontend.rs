@@ -305,7 +305,6 @@ impl Compiler<'_> {
     fn bind(&mut self, written: &BindSpec, place: usize, id: u32, line: Line<'_>) -> Option<Bind> {
         let bind = &with_unix_defaults(written, &line.global.unix_bind);
         self.usable_protocol(bind, &line);
-        self.refuse_unserved_quic(bind);
         let mut listening =
             self.listening(bind, line.owner, line.global, &group_sizes(&line.global.processors, line.threads));
         match self.guids.give(bind, line.owner.name) {

@@ -2,7 +2,6 @@
 
 use super::Compiler;
 use crate::program::{BindAddress, Proxy, QuicLimits, QuicListening, QuicStreamLimits};
-use config::QUIC_IS_SERVED;
 use config::diagnostic::Form;
 use config::span::Span;
 use config::spec::{BindSpec, GlobalSpec, Spec};
@@ -82,14 +81,6 @@ impl Compiler<'_> {
             max_window,
             forces_retry: written.force_retry.is_some(),
         })
-    }
-
-    /// Refuses QUIC addresses as long as nothing serves them. The tests of the compiler are about what follows.
-    pub(super) fn refuse_unserved_quic(&mut self, bind: &BindSpec) {
-        if bind.address.is_quic() && !QUIC_IS_SERVED && !cfg!(test) {
-            let message = format!("'bind {}' : QUIC is not served yet by Weir.", bind.text);
-            self.alert(bind.span, Form::Parsing, message);
-        }
     }
 
     /// Refuses a QUIC address that two lines name: the datagrams of a connection would reach the sockets of either.

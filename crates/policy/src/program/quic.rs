@@ -20,7 +20,7 @@ pub struct QuicLimits {
     pub idle_timeout: Option<Duration>,
     /// `tune.quic.fe.sec.glitches-threshold`: number of glitches after which a connection is closed; 0 for no limit.
     pub glitches: u32,
-    /// `tune.quic.mem.tx-max`: maximum number of bytes in flight, over all connections; `None` for no limit.
+    /// `tune.quic.mem.tx-max`: maximum number of bytes in flight of a connection; `None` for no limit.
     pub transmit_memory: Option<u64>,
     /// `tune.quic.fe.tx.udp-gso`: several datagrams are passed to the kernel at once if it can.
     pub segments: bool,

@@ -22,22 +22,9 @@ const SETTLED_BY_CONFIG: &[(&str, &str)] = &[
 /// Fields of programs that only the compiler reads, each with the reason.
 const SETTLED_BY_POLICY: &[(&str, &str)] = &[
     ("clitcpka", "'Listening::keepalive' is made of it"),
-    ("cluster_secret", UNSERVED),
-    ("concurrent", UNSERVED),
-    ("congestion", UNSERVED),
-    ("connection_window", UNSERVED),
-    ("forces_retry", UNSERVED),
     ("fullconn_is_written", "decides whether a reload may change the number"),
-    ("idle_timeout", UNSERVED),
-    ("max_window", UNSERVED),
-    ("refuses_privileged_ports", UNSERVED),
-    ("retry_threshold", UNSERVED),
     ("srvtcpka", "'Connecting::keepalive' is made of it"),
-    ("transmit_memory", UNSERVED),
 ];
-
-/// Settings of QUIC, which is not served yet (`config::QUIC_IS_SERVED`).
-const UNSERVED: &str = "a setting of QUIC";
 
 #[test]
 fn every_setting_is_read_by_those_who_give_it_an_effect() {

@@ -44,29 +44,8 @@ fn configuration(folder: &Folder, port: u16, global: &str, binds: &[&str]) -> St
     folder.write("quic.cfg", &format!("{global}{DEFAULTS}{}", frontend(folder, &port.to_string(), binds)))
 }
 
-/// Whether QUIC is served. If not, a start with a QUIC address is refused, and there are no sockets.
-fn is_served() -> bool {
-    if !config::QUIC_IS_SERVED {
-        eprintln!("skipped: QUIC is not served");
-    }
-    config::QUIC_IS_SERVED
-}
-
-#[test]
-fn an_unserved_quic_address_is_refused_with_its_place() {
-    let folder = Folder::new();
-    let file = configuration(&folder, free_port(), "", &["quic4@127.0.0.1:443"]);
-    let found = weir(["-c", "-f", &file]);
-    let refusal = format!("parsing [{file}:12] : 'bind quic4@127.0.0.1:443' : QUIC is not served yet by Weir.");
-    assert_eq!(found.code(), Some(if config::QUIC_IS_SERVED { 0 } else { 1 }), "{}", found.stderr);
-    assert_eq!(found.stderr.contains(&refusal), !config::QUIC_IS_SERVED, "{}", found.stderr);
-}
-
 #[test]
 fn each_thread_has_a_socket_of_a_quic_address() {
-    if !is_served() {
-        return;
-    }
     let folder = Folder::new();
     let (port, [all, one, alone]) = (free_port(), [free_address(), free_address(), free_address()]);
     let binds = [
@@ -89,9 +68,6 @@ fn each_thread_has_a_socket_of_a_quic_address() {
 
 #[test]
 fn a_quic_address_that_is_in_use_is_told() {
-    if !is_served() {
-        return;
-    }
     let folder = Folder::new();
     let (address, port) = free_address();
     let _taken = UdpSocket::bind((address, port)).expect("a socket");
@@ -106,9 +82,6 @@ fn a_quic_address_that_is_in_use_is_told() {
 
 #[test]
 fn an_inherited_udp_socket_is_used() {
-    if !is_served() {
-        return;
-    }
     let folder = Folder::new();
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let bound = socket.local_addr().expect("bound").port();
@@ -125,9 +98,6 @@ fn an_inherited_udp_socket_is_used() {
 
 #[test]
 fn quic_sockets_are_passed_to_a_successor() {
-    if !is_served() {
-        return;
-    }
     let folder = Folder::new();
     let (port, (address, quic)) = (free_port(), free_address());
     let file = configuration(&folder, port, "", &[&format!("quic4@{address}:{quic}")]);
@@ -144,9 +114,6 @@ fn quic_sockets_are_passed_to_a_successor() {
 
 #[test]
 fn quic_addresses_come_and_go_in_place() {
-    if !is_served() {
-        return;
-    }
     let folder = Folder::new();
     let (first, second) = (free_address(), free_address());
     let text = |(address, port): (Ipv4Addr, u16)| format!("quic4@{address}:{port}");

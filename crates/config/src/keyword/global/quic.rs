@@ -129,7 +129,7 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     supported(
         "tune.quic.mem.tx-max",
         "<size>",
-        "Maximum memory of data that QUIC has in flight, over all connections.",
+        "Maximum number of bytes that QUIC has in flight; Weir applies it to each connection.",
         transmit_memory,
     ),
     tuning("tune.quic.zero-copy-fwd-send", "{ on | off }", "Zero-copy sending over QUIC; Weir has no such switch."),
