@@ -172,12 +172,7 @@ impl Control {
         Ok(false)
     }
 
-    fn read_control(
-        &mut self,
-        bytes: &[u8],
-        connection: &mut Connection,
-        state: &mut State,
-    ) -> Result<(), h3::Error> {
+    fn read_control(&mut self, bytes: &[u8], connection: &mut Connection, state: &mut State) -> Result<(), h3::Error> {
         let mut input = bytes;
         while let Some(frame) = self.reader.next(&mut input)? {
             match frame {

@@ -171,7 +171,12 @@ impl Shared {
     }
 
     /// Decodes the head of a request.
-    fn decode_head(&self, cell: &StreamCell, section: &[u8], head: &mut wire::http::Head) -> Result<Decoded, h3::Error> {
+    fn decode_head(
+        &self,
+        cell: &StreamCell,
+        section: &[u8],
+        head: &mut wire::http::Head,
+    ) -> Result<Decoded, h3::Error> {
         let state = &mut *self.state.borrow_mut();
         state.counts.headers += 1;
         let capacity = state.terms.capacity();

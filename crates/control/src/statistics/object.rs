@@ -5,7 +5,9 @@ use std::{borrow::Cow, time::Duration};
 
 use base::Moment;
 use config::spec::{BalanceSpec, Mode};
-use live::counters::{QuicCount, QuicCounters, ContentCounters, Count, Http2Counters, ObjectCounters, Peak, ProtocolCounter, Rate, Sum};
+use live::counters::{
+    ContentCounters, Count, Http2Counters, ObjectCounters, Peak, ProtocolCounter, QuicCount, QuicCounters, Rate, Sum,
+};
 use live::health::Health;
 use live::{Admin, Checker, ServerStatus};
 use policy::program::{Bind, Program, Proxy, Server, ServerAddress, ServerPort};

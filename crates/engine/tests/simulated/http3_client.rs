@@ -56,8 +56,7 @@ pub struct Client {
 /// The TLS settings of a client that accepts any certificate.
 pub fn tls(alpn: &[&str], early: bool) -> Arc<tls::Client> {
     let alpn = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
-    let settings =
-        tls::client::Settings { alpn, resumes: true, early_data: early, ..tls::client::Settings::default() };
+    let settings = tls::client::Settings { alpn, resumes: true, early_data: early, ..tls::client::Settings::default() };
     Arc::new(tls::Client::new(settings).unwrap())
 }
 
@@ -248,8 +247,7 @@ impl Client {
             let segment_size = Some(transmit.segment).filter(|segment| *segment < transmit.size);
             let contents = &self.out[..transmit.size];
             let ecn = Ecn::from_bits(transmit.ecn);
-            let mut batch =
-                [Transmit { destination: transmit.to, source: transmit.from, ecn, contents, segment_size }];
+            let mut batch = [Transmit { destination: transmit.to, source: transmit.from, ecn, contents, segment_size }];
             assert!(self.socket.try_send(&mut batch) > 0);
         }
         let mut batch = ReceiveBatch::new();
@@ -310,7 +308,8 @@ impl Client {
                             }
                             MessagePart::Trailers(section) => {
                                 let (decoder, trailers) = (&mut self.decoder, &mut answer.trailers);
-                                let take = |field: &wire::h2::HeaderField<'_>| trailers.push(line(field.name, field.value));
+                                let take =
+                                    |field: &wire::h2::HeaderField<'_>| trailers.push(line(field.name, field.value));
                                 decoder.decode(id.number(), section, CAPACITY, take).unwrap();
                             }
                             MessagePart::TooLarge { .. } | MessagePart::Skipped { .. } => {}

@@ -12,8 +12,8 @@ use live::trace::events;
 use rt::LocalRc;
 use rt::net::SocketQuery;
 
-use super::run::{Rejection, judge, leave};
 use super::multiplexed::QuicClient;
+use super::run::{Rejection, judge, leave};
 use super::{handshake, multiplexed};
 use crate::generation::FrontendHandle;
 use crate::handshake::are_too_many;
