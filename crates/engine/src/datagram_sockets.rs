@@ -196,7 +196,7 @@ mod tests {
         sockets.add(listening(1, &[0, 1]));
         let taken = sockets.take(0);
         sockets.close(3, 0);
-        assert_eq!(taken.iter().map(DatagramListening::is_closed).collect::<Vec<_>>(), [true, false]);
+        assert_eq!(taken.into_iter().map(|one| one.split().0.is_closed()).collect::<Vec<_>>(), [true, false]);
         // The other worker has not taken its socket of that address.
         assert_eq!(places(&sockets.take(1)), [(1, 1)]);
         assert_eq!((sockets.at(3, 0).len(), sockets.at(3, 1).len()), (0, 2));

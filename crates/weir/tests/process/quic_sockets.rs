@@ -1,7 +1,7 @@
 //! The UDP sockets of QUIC addresses: one for each thread, passed from process to process, opened and closed by reloads in place.
 
 use crate::reload::Service;
-use crate::support::{DEFAULTS, Folder, Running, connect, exchange, free_port, get, line, wait_until, weir};
+use crate::support::{DEFAULTS, Folder, Running, connect, exchange, free_port, get, line, wait_until};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
