@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use quic::{Closed, Connection, Event, Handle, Input};
 use tls::HandshakeInfo;
 
-use super::socket::Socket;
+use super::socket::{DatagramReceiver, Socket};
 
 /// Datagrams of one batch.
 const BATCH: usize = 10;
@@ -20,7 +20,7 @@ const BATCH: usize = 10;
 pub struct Link(Rc<State>);
 
 /// A connection, shared by its session's tasks and the listener.
-pub(super) struct State {
+struct State {
     socket: Rc<Socket>,
     handle: Handle,
     connection: RefCell<Connection>,
@@ -47,16 +47,18 @@ pub struct HandshakeFailure {
     pub info: Option<Arc<HandshakeInfo>>,
 }
 
-impl State {
+impl DatagramReceiver for State {
     /// Processes a datagram. A panic ends the connection's session.
-    pub(super) fn receive(&self, input: Input) {
+    fn receive(&self, input: Input) {
         if self.silent.get() {
             return;
         }
         rt::contain(self.tag.get(), || self.connection.borrow_mut().receive(input));
         self.wake();
     }
+}
 
+impl State {
     fn wake(&self) {
         if let Some(task) = self.task.borrow_mut().take() {
             task.wake();
@@ -107,7 +109,8 @@ impl Link {
             silent: Cell::new(false),
             drained: Cell::new(false),
         });
-        socket.enter(handle, &state);
+        let receiver: Rc<dyn DatagramReceiver> = state.clone();
+        socket.enter(handle, Rc::downgrade(&receiver));
         Self(state)
     }
 
@@ -249,7 +252,7 @@ impl Link {
     /// Ends the connection without notice to the client.
     pub fn forget(&self) {
         if !self.0.silent.replace(true) {
-            self.0.socket.keep_silent(Rc::clone(&self.0));
+            self.0.socket.keep_silent(self.0.clone());
         }
     }
 }

@@ -6,20 +6,24 @@ use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Waker};
 
-use quic::{Datagram, Handle, Incoming, Received, Transmit};
+use quic::{Datagram, Handle, Incoming, Input, Received, Transmit};
 use rt::net::{DatagramSocket, Datagrams, Ecn};
-
-use super::link::State;
 
 /// Connections that are kept after a silent end (`silent-drop`), so that nothing answers their clients.
 const MOST_SILENT: usize = 256;
+
+/// A connection of a socket.
+pub(super) trait DatagramReceiver {
+    /// Processes a datagram.
+    fn receive(&self, input: Input);
+}
 
 /// A socket with the machine that knows its connections.
 pub(super) struct Socket {
     pub(super) socket: DatagramSocket,
     pub(super) machine: RefCell<quic::Endpoint>,
     /// The connections, by the index of their handle.
-    links: RefCell<Vec<Weak<State>>>,
+    links: RefCell<Vec<Option<Weak<dyn DatagramReceiver>>>>,
     /// Datagrams that the kernel had no room for: at most one batch of each connection.
     unsent: RefCell<VecDeque<Unsent>>,
     /// The tasks of connections that wait until these were sent.
@@ -27,7 +31,7 @@ pub(super) struct Socket {
     /// The listener's task.
     listener: RefCell<Option<Waker>>,
     /// Connections that have ended silently, the newest last.
-    silent: RefCell<VecDeque<Rc<State>>>,
+    silent: RefCell<VecDeque<Rc<dyn DatagramReceiver>>>,
     /// Memory for datagrams to be sent.
     pub(super) out: RefCell<Vec<u8>>,
 }
@@ -64,19 +68,19 @@ impl Socket {
     }
 
     /// Records the connection of a handle.
-    pub(super) fn enter(&self, handle: Handle, link: &Rc<State>) {
+    pub(super) fn enter(&self, handle: Handle, link: Weak<dyn DatagramReceiver>) {
         let links = &mut *self.links.borrow_mut();
         let index = handle.index();
         if links.len() <= index {
-            links.resize(index + 1, Weak::new());
+            links.resize(index + 1, None);
         }
-        links[index] = Rc::downgrade(link);
+        links[index] = Some(link);
     }
 
     /// Forgets the connection of a handle. The listener may wait for its last one.
     pub(super) fn leave(&self, handle: Handle) {
         if let Some(link) = self.links.borrow_mut().get_mut(handle.index()) {
-            *link = Weak::new();
+            *link = None;
         }
         if let Some(listener) = self.listener.borrow_mut().take() {
             listener.wake();
@@ -84,7 +88,7 @@ impl Socket {
     }
 
     /// Keeps a connection whose client gets no further answer.
-    pub(super) fn keep_silent(&self, link: Rc<State>) {
+    pub(super) fn keep_silent(&self, link: Rc<dyn DatagramReceiver>) {
         let oldest = {
             let silent = &mut *self.silent.borrow_mut();
             silent.push_back(link);
@@ -111,7 +115,7 @@ impl Socket {
                 Received::Nothing => {}
                 Received::Answer(transmit) => self.answer(&transmit, &self.out.borrow()),
                 Received::Input(handle, input) => {
-                    let link = self.links.borrow().get(handle.index()).and_then(Weak::upgrade);
+                    let link = self.links.borrow().get(handle.index()).and_then(|link| link.as_ref()?.upgrade());
                     if let Some(link) = link {
                         link.receive(input);
                     }

@@ -5,6 +5,7 @@
 //! number of seeds, `SIMULATED_RECORDS` runs all of them with a transport that splits reads and writes arbitrarily.
 
 mod refusals;
+mod sockets;
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -18,9 +19,8 @@ use config::keyword::SpecOptions;
 use config::spec::Spec;
 use config::{InputFile, LoadOptions};
 use control::peers::{PeerSocket, worker_of};
-use control::runtime::Opened;
 use control::saved_state::SavedServer;
-use engine::datagram_sockets::{DatagramListening, DatagramSockets};
+use engine::datagram_sockets::DatagramSockets;
 use engine::free_slots::Vacancies;
 use engine::generation::Generation;
 use engine::listener::Listening;
@@ -31,9 +31,9 @@ use engine::sockets::Sockets;
 use engine::worker::{Process, SharedStreamState};
 use engine::{Addresses, Refusal};
 use live::{Live, table::Cursor};
-use policy::{compile::in_place_reload, program::BindAddress, program::Program};
-use rt::net::{Address, BindOptions, DatagramSocket, ListeningSocket, steer_by_connection_id};
+use policy::{compile::in_place_reload, program::Program};
 use rt::sim::{Link, Options, Simulation};
+use sockets::{open, open_datagrams, open_peers, open_runtime};
 use testkit::{Journal, Scope, line_matches, sleep};
 
 /// The system limits that configurations are compiled for.
@@ -320,76 +320,6 @@ fn resume(program: &Program, live: &Live, states: &str) {
         let saved = SavedServer::new(program, proxy.place_of(server), entry.state().unwrap()).unwrap();
         control::saved_state::resume(program, live, &saved, rt::now());
     }
-}
-
-/// Opens the addresses of a program: these, or all.
-fn open(program: &Program, places: Option<&[(usize, usize)]>) -> Vec<Listening> {
-    let mut sockets = Vec::new();
-    for proxy in program.proxies.iter().filter(|proxy| !proxy.disabled) {
-        for bind in proxy.frontend.iter().flat_map(|frontend| &frontend.binds) {
-            let is_meant = places.is_none_or(|places| places.contains(&(proxy.index, bind.index)));
-            if !is_meant || matches!(bind.address, BindAddress::Reverse { .. } | BindAddress::Quic(_)) {
-                continue;
-            }
-            let BindAddress::Inet(address) = &bind.address else { panic!("{} is not simulated", bind.text) };
-            let options = BindOptions { backlog: i32::try_from(bind.backlog).unwrap(), ..BindOptions::default() };
-            let socket = Arc::new(ListeningSocket::bind(&Address::Inet(*address), &options).unwrap());
-            let workers = bind.listening.threads.as_deref().map(Arc::from);
-            sockets.push(Listening {
-                frontend: proxy.index,
-                bind: bind.index,
-                socket,
-                workers,
-                closed: Arc::default(),
-            });
-        }
-    }
-    sockets
-}
-
-/// Opens the QUIC addresses of a program.
-fn open_datagrams(program: &Program, workers: usize) -> Vec<DatagramListening> {
-    let mut opened = Vec::new();
-    for proxy in program.proxies.iter().filter(|proxy| !proxy.disabled) {
-        for bind in proxy.frontend.iter().flat_map(|frontend| &frontend.binds) {
-            let BindAddress::Quic(address) = &bind.address else { continue };
-            let group: Arc<[usize]> = match bind.listening.threads.as_deref() {
-                Some(threads) => Arc::from(threads),
-                None => (0..workers).collect(),
-            };
-            let sockets = DatagramSocket::bind_group(*address, &BindOptions::default(), group.len()).unwrap();
-            steer_by_connection_id(&sockets).unwrap();
-            opened.extend(sockets.into_iter().enumerate().map(|(place, socket)| DatagramListening {
-                frontend: proxy.index,
-                bind: bind.index,
-                place,
-                workers: Arc::clone(&group),
-                socket,
-                closed: Arc::default(),
-            }));
-        }
-    }
-    opened
-}
-
-fn open_runtime(program: &Program) -> Vec<Opened> {
-    let sockets = program.runtime.sockets.iter().enumerate();
-    let sockets = sockets.map(|(index, socket)| {
-        let BindAddress::Inet(address) = &socket.bind.address else { panic!("{} is not simulated", socket.bind.text) };
-        let socket = ListeningSocket::bind(&Address::Inet(*address), &BindOptions::default()).unwrap();
-        Opened { index, socket: Arc::new(socket) }
-    });
-    sockets.collect()
-}
-
-fn open_peers(program: &Program) -> Vec<PeerSocket> {
-    let sections = program.peers.iter().filter_map(|section| Some((section.index, section.bind.as_ref()?)));
-    let sockets = sections.map(|(section, bind)| {
-        let BindAddress::Inet(address) = &bind.address else { panic!("{} is not simulated", bind.text) };
-        let socket = ListeningSocket::bind(&Address::Inet(*address), &BindOptions::default()).unwrap();
-        PeerSocket { section, socket: Arc::new(socket) }
-    });
-    sockets.collect()
 }
 
 /// Links whose latency is not visible in milliseconds. Odd seeds divide sends into pieces.
