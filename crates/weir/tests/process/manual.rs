@@ -136,6 +136,9 @@ fn judge(example: &Example, good: bool, errors: &[String]) -> Option<String> {
                 "not supported yet by Weir",
                 // Rejected permanently, with the reason.
                 "not supported by Weir, which contains no vendor's library",
+                // The example has no `mode http`, which QUIC needs.
+                "MUX protocol 'quic' is not usable",
+                "cannot open the file 'test2.foobar.crt'",
                 // Not registered by any script.
                 "'lua.deny' unknown service name",
                 "could not resolve address",

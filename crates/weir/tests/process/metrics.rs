@@ -177,7 +177,7 @@ fn every_sample_follows_its_type_and_parameters_select() {
             assert_eq!(line.split(['{', ' ']).next(), Some(current), "{line}");
         }
     }
-    assert_eq!(seen.len(), 317, "{seen:?}");
+    assert_eq!(seen.len(), 453, "{seen:?}");
     let states = weir.metrics("?scope=server&no-maint&metrics=haproxy_server_status,haproxy_backend_status");
     assert!(!states.contains("s3") && !states.contains("haproxy_backend") && states.contains("s2"), "{states}");
     assert!(!weir.metrics("?metrics=-haproxy_server_status").contains("haproxy_server_status"));
