@@ -76,11 +76,15 @@ fn each_line_enables_its_features() {
         ("", "option splice-auto", F::SPLICING),
         ("", "option splice-request", F::SPLICING),
         ("", "option splice-response", F::SPLICING),
-        ("fcgi-app a\n docroot /d", "use-fcgi-app a\n server t 127.0.0.1:81 proto fcgi", F::FCGI.with(F::NAMES)),
+        (
+            "fcgi-app a\n docroot /d",
+            "use-fcgi-app a\n server t 127.0.0.1:81 proto fcgi",
+            F::FCGI.with(F::NAMES).with(F::SCREENING),
+        ),
         (
             "fcgi-app a\n docroot /d\n log-stderr global",
             "use-fcgi-app a\n server t 127.0.0.1:81 proto fcgi",
-            F::FCGI.with(F::NAMES).with(F::ATTEMPTS),
+            F::FCGI.with(F::NAMES).with(F::SCREENING).with(F::ATTEMPTS),
         ),
         ("", "retry-on empty-response", F::ATTEMPTS),
         ("", "retry-on conn-failure", none),
