@@ -211,44 +211,27 @@ impl Drop for Http2Connection<'_> {
     }
 }
 
-/// Guard that counts an open HTTP/3 connection and its streams.
-pub struct Http3Connection<'a> {
-    counters: &'a QuicCounters,
-    streams: Cell<u64>,
-}
+/// Counters of a client's HTTP/3 connection.
+pub struct Http3Connection<'a>(&'a QuicCounters);
 
 impl<'a> Http3Connection<'a> {
     /// Counts a connection that begins.
     pub fn new(counters: &'a QuicCounters) -> Self {
-        counters.open_connections.increment();
         counters.connections.increment();
-        Self { counters, streams: Cell::new(0) }
+        Self(counters)
     }
 
-    /// Adds the events of the connection.
+    /// Adds the events of the connection. Glitches are counted where their consequences are handled.
     pub fn count(&self, counts: &h3::Counts) {
-        let counters = self.counters;
+        let counters = self.0;
         let rows = [
             (counters.of(QuicCount::Http3Headers), counts.headers),
             (counters.of(QuicCount::Http3Data), counts.data),
             (counters.of(QuicCount::Http3Settings), counts.settings),
             (counters.of(QuicCount::Http3Goaway), counts.departures),
-            (&counters.open_streams, counts.streams),
             (&counters.streams, counts.streams),
-            (&counters.glitches, counts.glitches),
         ];
         rows.iter().filter(|(_, count)| *count > 0).for_each(|(sum, count)| sum.add(u64::from(*count)));
-        let open = self.streams.get() + u64::from(counts.streams);
-        let ended = u64::from(counts.ended).min(open);
-        counters.open_streams.subtract(ended);
-        self.streams.set(open - ended);
-    }
-}
-
-impl Drop for Http3Connection<'_> {
-    fn drop(&mut self) {
-        self.counters.open_connections.subtract(1);
-        self.counters.open_streams.subtract(self.streams.get());
     }
 }
 

@@ -152,24 +152,17 @@ const COUNTS: usize = QuicCount::ReassemblyGapLimit as usize + 1;
 #[derive(Debug)]
 pub struct QuicCounters {
     counts: [Count; COUNTS],
-    /// Open connections and streams, and all of them; streams are counted when their requests begin.
-    pub open_connections: Count,
-    pub open_streams: Count,
+    /// Connections and streams; a stream is counted when its request begins.
     pub connections: Count,
     pub streams: Count,
-    /// Behaviour that a correct client does not show.
-    pub glitches: Count,
 }
 
 impl Default for QuicCounters {
     fn default() -> Self {
         Self {
             counts: std::array::from_fn(|_| Count::default()),
-            open_connections: Count::default(),
-            open_streams: Count::default(),
             connections: Count::default(),
             streams: Count::default(),
-            glitches: Count::default(),
         }
     }
 }
@@ -182,7 +175,7 @@ impl QuicCounters {
 
     /// Clears all but the numbers of what is open.
     pub(super) fn clear(&self) {
-        let own = [&self.connections, &self.streams, &self.glitches];
+        let own = [&self.connections, &self.streams];
         let counts = self.counts.iter().enumerate().filter(|(at, _)| *at != QuicCount::HalfOpenConnection as usize);
         counts.map(|(_, count)| count).chain(own).for_each(|count| count.set(0));
     }
