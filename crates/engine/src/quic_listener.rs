@@ -98,7 +98,7 @@ fn transport_settings(limits: &QuicLimits, listening: &QuicListening) -> transpo
     let max_window = limits.transmit_memory.map_or(listening.max_window, |most| listening.max_window.min(most));
     transport::Settings {
         idle_timeout: limits.idle_timeout.unwrap_or_default(),
-        max_bidirectional: limits.streams.concurrent,
+        max_bidirectional: limits.streams.concurrent.min(conn::h3::INITIAL_STREAMS),
         window: limits.streams.connection_window,
         stream_window: limits.streams.stream_window,
         send_window: max_window.saturating_add(QUEUED),

@@ -11,6 +11,7 @@ use wire::h3::{self, ErrorCode};
 
 use super::cell::StreamCell;
 use super::control::{self, Control};
+use super::grant::StreamGrant;
 use super::request_reader::Reading;
 use super::state::{Order, Shared, State};
 use super::stream::{Stream, finish};
@@ -33,6 +34,7 @@ enum Departure {
 pub struct Connection {
     shared: Rc<Shared>,
     control: Control,
+    grant: StreamGrant,
     departure: Departure,
     /// Requests from this identifier on are rejected.
     limit: Option<u64>,
@@ -47,8 +49,9 @@ impl Connection {
     pub fn new(link: Link, terms: Terms) -> Self {
         link.close_with(ErrorCode::NoError.number());
         let control = Control::new(terms.max_head, terms.extends);
+        let grant = StreamGrant::new(terms.max_streams);
         let shared = Rc::new(Shared { link, state: RefCell::new(State::new(terms)) });
-        Self { shared, control, departure: Departure::None, limit: None, faulted: false, gone: false }
+        Self { shared, control, grant, departure: Departure::None, limit: None, faulted: false, gone: false }
     }
 
     /// Whether a stream is being served.
@@ -208,7 +211,16 @@ impl Connection {
                 self.reject(&cell);
                 continue;
             }
+            self.announce_streams();
             self.read_head(&cell);
+        }
+    }
+
+    /// Announces further streams if the client uses those that it has.
+    fn announce_streams(&mut self) {
+        let open = self.shared.state.borrow().streams().len();
+        if let Some(count) = self.grant.raise(open) {
+            self.shared.link.connection().set_max_streams(Direction::Bidirectional, count);
         }
     }
 

@@ -8,6 +8,7 @@ mod cell;
 mod connection;
 mod control;
 mod counts;
+mod grant;
 mod request_reader;
 mod state;
 mod stream;
@@ -18,6 +19,7 @@ use crate::glitches::GlitchLimits;
 
 pub use connection::Connection;
 pub use counts::Counts;
+pub use grant::INITIAL_STREAMS;
 pub use stream::Stream;
 
 /// The limits of a connection.

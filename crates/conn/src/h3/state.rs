@@ -203,7 +203,7 @@ impl State {
     }
 
     /// Returns all streams.
-    pub(super) fn streams(&self) -> impl Iterator<Item = &Rc<StreamCell>> {
+    pub(super) fn streams(&self) -> impl ExactSizeIterator<Item = &Rc<StreamCell>> {
         self.streams.iter()
     }
 

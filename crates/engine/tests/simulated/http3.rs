@@ -95,6 +95,40 @@ fn streams_do_not_wait_for_each_other() {
     });
 }
 
+/// A connection announces few streams; one whose client uses them announces more, up to the configured number.
+#[test]
+fn clients_are_granted_the_streams_that_they_use() {
+    let settings = "global\n    tune.quic.fe.stream.max-concurrent 60\n";
+    let text = format!("{settings}listen l\n    bind quic4@{QUIC} ssl crt a.pem\n    server s1 10.0.1.1:80\n");
+    config(&text).seeds(0..1).workers(&[1]).run(|world| async move {
+        let scope = Rc::new(Scope::new());
+        Service::at(S1).serve(&scope, echo);
+        let mut client = Client::connect(CLIENT, QUIC).await;
+        let mut open: Vec<_> = std::iter::from_fn(|| client.try_open()).collect();
+        assert_eq!(open.len(), 24);
+        let mut begun = 0;
+        while open.len() < 60 {
+            let seen = client.announcements;
+            for id in &open[begun..] {
+                client.write(*id, &request("POST / HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+            }
+            begun = open.len();
+            client.until(|client| client.announcements > seen).await;
+            open.extend(std::iter::from_fn(|| client.try_open()));
+        }
+        assert_eq!(open.len(), 60);
+        for id in &open[begun..] {
+            client.write(*id, &request("POST / HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        }
+        for id in open {
+            client.finish(id);
+            assert!(client.answer(id).await.ended);
+        }
+        client.close().await;
+        world.forget_log();
+    });
+}
+
 /// A connection whose client violates the protocol is closed with the code of RFC 9114; a stream is reset.
 #[test]
 fn errors_of_the_client_have_the_codes_of_the_protocol() {

@@ -48,6 +48,8 @@ pub struct Client {
     pub closed: Option<Closed>,
     /// Streams that the server does not read any further, with its codes.
     pub stopped: Vec<(StreamId, u64)>,
+    /// The number of times that the server has announced more request streams.
+    pub announcements: usize,
     is_connected: bool,
     timer: rt::Timer,
     out: Vec<u8>,
@@ -87,6 +89,7 @@ impl Client {
             control: Vec::new(),
             closed: None,
             stopped: Vec::new(),
+            announcements: 0,
             is_connected: false,
             timer: rt::Timer::new(),
             out: Vec::new(),
@@ -137,10 +140,15 @@ impl Client {
 
     /// Opens a request stream.
     pub fn open(&mut self) -> StreamId {
-        let id = self.connection.open(Direction::Bidirectional).unwrap();
+        self.try_open().unwrap()
+    }
+
+    /// Opens a request stream, unless as many are open as the server has announced.
+    pub fn try_open(&mut self) -> Option<StreamId> {
+        let id = self.connection.open(Direction::Bidirectional)?;
         let reader = MessageReader::new(Role::Client, 65_536);
         self.streams.insert(id, Stream { reader, answer: Answer::default() });
-        id
+        Some(id)
     }
 
     /// Ends our direction of a stream.
@@ -274,6 +282,7 @@ impl Client {
             Event::Connected => self.is_connected = true,
             Event::Closed(closed) => self.closed = Some(closed),
             Event::Stopped(id, code) => self.stopped.push((id, code)),
+            Event::StreamsAvailable(Direction::Bidirectional) => self.announcements += 1,
             Event::StreamsOpened(Direction::Unidirectional) => {
                 while let Some(id) = self.connection.accept(Direction::Unidirectional) {
                     self.read_control(id);
