@@ -14,7 +14,7 @@ use rustls::pki_types::ServerName;
 use wire::h1::{self, Edits, HeadLimits, Parse, Scan};
 use wire::h2::Capacity;
 use wire::h3::{self, FrameType, MessagePart, MessageReader, Role, StreamType};
-use wire::http::Head;
+use wire::http::{Fields, Head};
 
 /// An answer, as far as it was received.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -48,6 +48,8 @@ pub struct Client {
     pub closed: Option<Closed>,
     /// Streams that the server does not read any further, with its codes.
     pub stopped: Vec<(StreamId, u64)>,
+    /// Streams that the server has received whole.
+    pub sent: Vec<StreamId>,
     /// The number of times that the server has announced more request streams.
     pub announcements: usize,
     is_connected: bool,
@@ -89,6 +91,7 @@ impl Client {
             control: Vec::new(),
             closed: None,
             stopped: Vec::new(),
+            sent: Vec::new(),
             announcements: 0,
             is_connected: false,
             timer: rt::Timer::new(),
@@ -187,6 +190,11 @@ impl Client {
         id
     }
 
+    /// Returns an answer, as far as it was received.
+    pub fn received(&self, id: StreamId) -> &Answer {
+        &self.streams[&id].answer
+    }
+
     /// Returns an answer, once its stream has ended.
     pub async fn answer(&mut self, id: StreamId) -> Answer {
         self.until(|client| {
@@ -282,6 +290,7 @@ impl Client {
             Event::Connected => self.is_connected = true,
             Event::Closed(closed) => self.closed = Some(closed),
             Event::Stopped(id, code) => self.stopped.push((id, code)),
+            Event::Finished(id) => self.sent.push(id),
             Event::StreamsAvailable(Direction::Bidirectional) => self.announcements += 1,
             Event::StreamsOpened(Direction::Unidirectional) => {
                 while let Some(id) = self.connection.accept(Direction::Unidirectional) {
@@ -366,6 +375,16 @@ pub fn request(text: &str) -> Vec<u8> {
     let edits = Edits { framing: head.framing, version: head.version(), ..Edits::interim() };
     h3::encode_request(&head, &edits, &mut bytes).unwrap();
     push_data(&mut bytes, &text.as_bytes()[consumed..]);
+    bytes
+}
+
+/// The frame of trailers, given as lines.
+pub fn trailers(lines: &str) -> Vec<u8> {
+    let (mut fields, mut bytes) = (Fields::new(), Vec::new());
+    for (name, value) in lines.lines().filter_map(|line| line.split_once(": ")) {
+        fields.append(name.as_bytes(), value.as_bytes());
+    }
+    h3::encode_trailers(&fields, &mut bytes).unwrap();
     bytes
 }
 

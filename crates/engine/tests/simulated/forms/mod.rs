@@ -1,9 +1,10 @@
-//! Tests of every form of a message with the four combinations of versions: a row of `rows.rs` is a form, and each side
+//! Tests of every form of a message with all combinations of versions: a row of `rows.rs` is a form, and each side
 //! gets what was sent, unless the row contains a difference. Tunnels are in `upgrades.rs`, malformed messages in
 //! `recording`.
 
 mod rows;
 mod sides;
+mod streams_over_quic;
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -15,10 +16,32 @@ use self::rows::{Body, Row, SendMode};
 use self::sides::{Client, ReceivedMessage};
 use crate::world::*;
 
-/// Which sides use HTTP/2: the client, the server.
-type Pair = (bool, bool);
+/// A version of HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    H1,
+    H2,
+    H3,
+}
 
-const PAIRS: [Pair; 4] = [(false, false), (false, true), (true, false), (true, true)];
+impl Version {
+    /// Whether a connection has streams.
+    fn has_streams(self) -> bool {
+        self != Version::H1
+    }
+}
+
+/// The versions of the client and the server.
+type Pair = (Version, Version);
+
+const PAIRS: [Pair; 6] = [
+    (Version::H1, Version::H1),
+    (Version::H1, Version::H2),
+    (Version::H2, Version::H1),
+    (Version::H2, Version::H2),
+    (Version::H3, Version::H1),
+    (Version::H3, Version::H2),
+];
 
 /// Differences from the expected results, over all rows.
 type Faults = Rc<RefCell<Vec<String>>>;
@@ -52,8 +75,9 @@ fn play(rows: &[Row], seeds: Range<u64>) {
 
 /// Sends the messages of a row, and another request after them on the same connection if possible.
 fn cross(row: Row, pair: Pair, (seeds, faults): (Range<u64>, &Faults)) {
-    let server = if pair.1 { "server s1 10.0.1.1:80 proto h2" } else { "server s1 10.0.1.1:80" };
-    listen(&format!("http-reuse always\n {server}")).workers(&[1]).shuffled().seeds(seeds).run(|world| {
+    let server = if pair.1 == Version::H2 { "server s1 10.0.1.1:80 proto h2" } else { "server s1 10.0.1.1:80" };
+    let quic = format!("bind quic4@{} ssl crt a.pem", streams_over_quic::QUIC);
+    listen(&format!("{quic}\n http-reuse always\n {server}")).workers(&[1]).shuffled().seeds(seeds).run(|world| {
         let faults = Rc::clone(faults);
         async move {
             let asked = Rc::new(RefCell::new(Vec::new()));
@@ -74,14 +98,14 @@ fn cross(row: Row, pair: Pair, (seeds, faults): (Range<u64>, &Faults)) {
                 let after = client.after().await;
                 note((after != "after").then(|| format!("the next request is answered {after:?}")));
             }
+            client.close().await;
             world.forget_log();
         }
     });
 }
 
 fn named((client, server): Pair) -> String {
-    let version = |is_new| if is_new { "h2" } else { "h1" };
-    format!("{} -> {}", version(client), version(server))
+    format!("{client:?} -> {server:?}")
 }
 
 fn expected_request(row: &Row, pair: Pair) -> ReceivedMessage {
@@ -96,7 +120,7 @@ fn expected_answer(row: &Row, pair: Pair) -> ReceivedMessage {
     let (head, framing) = sides::bare(written.unwrap_or(row.answer));
     let framing = match row.back {
         _ if !framing.is_empty() => framing,
-        Body::Close(_) if pair != (false, false) => "stream".to_owned(),
+        Body::Close(_) if pair != (Version::H1, Version::H1) => "stream".to_owned(),
         back => back.framing(),
     };
     expected((head, framing), row.back)
@@ -117,7 +141,7 @@ fn expected((head, framing): (String, String), body: Body) -> ReceivedMessage {
 /// The first difference between the message that a side should get and the one that it got. A part of a truncated
 /// message may be lost.
 fn compare(
-    (side, has_streams): (&str, bool),
+    (side, version): (&str, Version),
     expected: &ReceivedMessage,
     found: Option<&ReceivedMessage>,
 ) -> Option<String> {
@@ -130,8 +154,10 @@ fn compare(
         return Some(format!("{side} got {:?} instead of {:?}", found.head, expected.head));
     }
     // A head may end the stream if nothing follows it.
-    let is_empty =
-        has_streams && expected.framing == "stream" && expected.payload.is_empty() && expected.trailers.is_empty();
+    let is_empty = version.has_streams()
+        && expected.framing == "stream"
+        && expected.payload.is_empty()
+        && expected.trailers.is_empty();
     if is_empty && found.framing == "none" && found.whole {
         return None;
     }

@@ -1,6 +1,6 @@
 //! The forms of messages: requests with their answers, and differences at the other side. Must never send one.
 
-use super::Pair;
+use super::{Pair, Version};
 
 /// The framing of a body, and its length in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,13 +67,14 @@ pub enum SendMode {
     Vanish,
 }
 
-/// Pairs of versions: the client's and the server's, if they matter.
+/// Whether the client's and the server's versions have streams, if that matters.
 pub type Columns = (Option<bool>, Option<bool>);
 
 /// The entry of a table for a pair.
 pub fn find(table: &[(Columns, &'static str)], pair: Pair) -> Option<&'static str> {
     let is_meant = |(client, server): Columns| {
-        client.is_none_or(|client| client == pair.0) && server.is_none_or(|server| server == pair.1)
+        client.is_none_or(|client| client == pair.0.has_streams())
+            && server.is_none_or(|server| server == pair.1.has_streams())
     };
     table.iter().find(|(columns, _)| is_meant(*columns)).map(|(_, text)| *text)
 }
@@ -269,7 +270,13 @@ pub fn lengths() -> Vec<Row> {
 #[test]
 fn columns_are_found() {
     let table = [(H1_CLIENT, "one"), (H1_SERVER, "two"), (ALL, "rest")];
-    for (pair, found) in [((false, true), "one"), ((true, false), "two"), ((true, true), "rest")] {
+    let pairs = [
+        ((Version::H1, Version::H2), "one"),
+        ((Version::H2, Version::H1), "two"),
+        ((Version::H3, Version::H1), "two"),
+        ((Version::H3, Version::H2), "rest"),
+    ];
+    for (pair, found) in pairs {
         assert_eq!(find(&table, pair), Some(found));
     }
 }

@@ -1,4 +1,4 @@
-//! Clients and servers in both versions: they send a message in the form of a row, and record the messages that they
+//! Clients and servers of all versions: they send a message in the form of a row, and record the messages that they
 //! receive. Must never judge one.
 
 use std::cell::RefCell;
@@ -7,8 +7,9 @@ use std::rc::Rc;
 use testkit::{Chunked, Peer, decode_chunks, sleep};
 use wire::h2::{Kind, MAX_FRAME_SIZE, flag};
 
-use super::payload;
 use super::rows::{Body, Row, SendMode};
+use super::{Version, payload, streams_over_quic};
+use crate::http3_client;
 use crate::parts::{End, Part};
 use crate::world::*;
 
@@ -28,7 +29,7 @@ pub struct ReceivedMessage {
 /// Requests as received by a server.
 pub type ReceivedRequests = Rc<RefCell<Vec<ReceivedMessage>>>;
 
-const NEXT: &str = "GET /after HTTP/1.1\r\nhost: a\r\n";
+pub const NEXT: &str = "GET /after HTTP/1.1\r\nhost: a\r\n";
 const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n";
 
 /// Returns a head without the framing of the body, its names in lower case, `host` first; and the framing, if a field
@@ -59,16 +60,28 @@ pub fn bare(head: &str) -> (String, String) {
     (format!("{first}\r\n{host}{rest}"), framing)
 }
 
-/// A client of either version.
+/// A client of any version.
 pub enum Client {
     /// `None`: the connection has ended.
     Plain(Option<Peer>),
     Streams(End),
+    Quic(Box<http3_client::Client>),
 }
 
 impl Client {
-    pub async fn connect(has_streams: bool) -> Client {
-        if has_streams { Client::Streams(End::connect().await) } else { Client::Plain(Some(Peer::connect(WEIR).await)) }
+    pub async fn connect(version: Version) -> Client {
+        match version {
+            Version::H1 => Client::Plain(Some(Peer::connect(WEIR).await)),
+            Version::H2 => Client::Streams(End::connect().await),
+            Version::H3 => Client::Quic(Box::new(streams_over_quic::connect().await)),
+        }
+    }
+
+    /// Closes a connection that does not end with its transport's.
+    pub async fn close(&mut self) {
+        if let Client::Quic(client) = self {
+            client.close().await;
+        }
     }
 
     /// Whether another request can be sent.
@@ -80,6 +93,7 @@ impl Client {
     pub async fn exchange(&mut self, row: &Row) -> Vec<ReceivedMessage> {
         match self {
             Client::Streams(end) => vec![exchange_on_stream(end, row).await],
+            Client::Quic(client) => vec![streams_over_quic::exchange(client, row).await],
             Client::Plain(place) => {
                 let mut peer = place.take().unwrap();
                 let answer = exchange_plain(&mut peer, row).await;
@@ -99,6 +113,7 @@ impl Client {
                 end.send(Part::HeadAlone, 101, NEXT).await;
                 receive_answer(end, 101).await
             }
+            Client::Quic(client) => streams_over_quic::after(client).await,
             Client::Plain(peer) => {
                 let peer = peer.as_mut().unwrap();
                 peer.send(format!("{NEXT}\r\n")).await;
@@ -241,12 +256,17 @@ async fn exchange_on_stream(end: &mut End, row: &Row) -> ReceivedMessage {
     receive_answer(end, STREAM).await
 }
 
-async fn send_head(end: &mut End, stream: u32, head: &str, body: Body) {
-    let head = match body {
+/// The head of a message on a stream, with the length of its body.
+pub fn message_head(head: &str, body: Body) -> String {
+    match body {
         Body::Length(length) => format!("{head}content-length: {length}\r\n\r\n"),
         Body::Cut(length) => format!("{head}content-length: {}\r\n\r\n", length + 10),
         _ => format!("{head}\r\n"),
-    };
+    }
+}
+
+async fn send_head(end: &mut End, stream: u32, head: &str, body: Body) {
+    let head = message_head(head, body);
     let part = if body == Body::None { Part::HeadAlone } else { Part::Head };
     end.send(part, stream, head).await;
 }
@@ -319,8 +339,8 @@ async fn receive_message(end: &mut End, stream: u32, is_alone: bool) -> Received
 }
 
 /// Serves a connection: records the requests, and answers as defined by the row.
-pub async fn serve(has_streams: bool, peer: Peer, row: Row, asked: ReceivedRequests) {
-    if has_streams {
+pub async fn serve(version: Version, peer: Peer, row: Row, asked: ReceivedRequests) {
+    if version.has_streams() {
         serve_streams(End::serve(peer).await, row, asked).await;
     } else {
         serve_plain(peer, row, asked).await;
