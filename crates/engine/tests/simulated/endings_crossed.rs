@@ -241,7 +241,7 @@ impl Case {
 }
 
 /// Returns what proves that a server has understood a key (RFC 6455, section 4.2.2).
-fn websocket_accept(key: &str) -> String {
+pub fn websocket_accept(key: &str) -> String {
     base64::encoded(&Sha1::digest(format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11")))
 }
 

@@ -370,7 +370,8 @@ fn decode(decoder: &mut h3::qpack::Decoder, id: StreamId, section: &[u8]) -> Str
 /// The frames of a request whose head has the text of HTTP/1, with payload after it.
 pub fn request(text: &str) -> Vec<u8> {
     let (mut head, mut bytes) = (Head::new(), Vec::new());
-    let parsed = h1::parse_request(text.as_bytes(), &HeadLimits::default(), &mut Scan::default(), &mut head);
+    let limits = HeadLimits { max_head: text.len(), ..HeadLimits::default() };
+    let parsed = h1::parse_request(text.as_bytes(), &limits, &mut Scan::default(), &mut head);
     let Ok(Parse::Complete { consumed }) = parsed else { panic!("{text:?}") };
     let edits = Edits { framing: head.framing, version: head.version(), ..Edits::interim() };
     h3::encode_request(&head, &edits, &mut bytes).unwrap();

@@ -61,6 +61,7 @@ mod hedging;
 mod hits;
 mod http3;
 mod http3_client;
+mod http3_crossed;
 mod http_client;
 mod http_options;
 mod inspecting;
