@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Words of a line, each of 16 counters.
 const LINE: usize = 8;
 /// Number of counters of a key.
-const ROWS: u32 = 4;
+const ROWS: usize = 4;
 /// Maximum value of a counter.
 const FULL: u64 = 15;
 /// Number of counted requests after which a word is halved.
@@ -21,7 +21,8 @@ const MOST_WORDS: usize = 1 << 20;
 /// The sketch of a cache.
 #[derive(Debug)]
 pub(super) struct Sketch {
-    words: Box<[AtomicU64]>,
+    /// The lines; their number is a power of two.
+    lines: Box<[[AtomicU64; LINE]]>,
     /// Number of counted requests. For every 16th of them one word is halved, in rotation: old keys decay, and no
     /// request pays for all of them.
     counted: AtomicU64,
@@ -31,25 +32,25 @@ impl Sketch {
     /// Creates the sketch for a cache of that many blocks.
     pub(super) fn new(blocks: u32) -> Self {
         let words = (blocks as usize / 4).next_power_of_two().clamp(LINE * 8, MOST_WORDS);
-        Self { words: (0..words).map(|_| AtomicU64::new(0)).collect(), counted: AtomicU64::new(0) }
+        let lines = (0..words / LINE).map(|_| std::array::from_fn(|_| AtomicU64::new(0))).collect();
+        Self { lines, counted: AtomicU64::new(0) }
     }
 
     /// Returns the words of a key's counters, and the bit offsets of the counters.
-    fn places(&self, hash: u64) -> impl Iterator<Item = (&AtomicU64, u32)> {
+    fn places(&self, hash: u64) -> Option<[(&AtomicU64, u32); ROWS]> {
         // The low bits of the hash select the shard.
         let mixed = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let line = (mixed >> 32) as usize % (self.words.len() / LINE) * LINE;
-        (0..ROWS).filter_map(move |row| {
+        let line = self.lines.get((mixed >> 32) as usize & (self.lines.len() - 1))?;
+        Some(std::array::from_fn(|row| {
             let own = (mixed >> (8 * row)) as usize & 0xff;
-            let word = self.words.get(line + row as usize * 2 + (own & 1))?;
-            Some((word, (own as u32 >> 1 & 15) * 4))
-        })
+            (&line[row * 2 + (own & 1)], (own as u32 >> 1 & 15) * 4)
+        }))
     }
 
     /// Counts a request for a key with that hash.
     pub(super) fn count(&self, hash: u64) {
         let mut grows = false;
-        for (word, shift) in self.places(hash) {
+        for (word, shift) in self.places(hash).into_iter().flatten() {
             let seen = word.load(Relaxed);
             if seen >> shift & FULL < FULL {
                 grows |= word.compare_exchange(seen, seen + (1 << shift), Relaxed, Relaxed).is_ok();
@@ -58,7 +59,8 @@ impl Sketch {
         if grows {
             let counted = self.counted.fetch_add(1, Relaxed);
             if counted.is_multiple_of(AGED_EVERY) {
-                let aged = self.words.get((counted / AGED_EVERY) as usize % self.words.len());
+                let turn = (counted / AGED_EVERY) as usize;
+                let aged = self.lines.get(turn / LINE & (self.lines.len() - 1)).map(|line| &line[turn % LINE]);
                 aged.into_iter().for_each(|word| word.store(word.load(Relaxed) >> 1 & HALVES, Relaxed));
             }
         }
@@ -66,8 +68,8 @@ impl Sketch {
 
     /// The frequency of a key with that hash, up to 15.
     pub(super) fn frequency(&self, hash: u64) -> u8 {
-        let counters = self.places(hash).map(|(word, shift)| (word.load(Relaxed) >> shift & FULL) as u8);
-        counters.min().unwrap_or(0)
+        let places = self.places(hash).into_iter().flatten();
+        places.map(|(word, shift)| (word.load(Relaxed) >> shift & FULL) as u8).min().unwrap_or(0)
     }
 }
 
@@ -103,10 +105,10 @@ mod tests {
         let sketch = Sketch::new(1_024);
         (0..15).for_each(|_| sketch.count(hash(1)));
         assert_eq!(sketch.frequency(hash(1)), 15);
-        let words = sketch.words.len() as u64;
+        let words = (sketch.lines.len() * LINE) as u64;
         (0..words * AGED_EVERY * 6).for_each(|number| sketch.count(hash(number + 10)));
         assert!(sketch.frequency(hash(1)) < 8, "{}", sketch.frequency(hash(1)));
-        let whole: u64 = sketch.words.iter().map(|word| u64::from(word.load(Relaxed).count_ones())).sum();
+        let whole: u64 = sketch.lines.iter().flatten().map(|word| u64::from(word.load(Relaxed).count_ones())).sum();
         assert!(whole > 0);
     }
 }

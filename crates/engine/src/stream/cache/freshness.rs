@@ -140,8 +140,12 @@ pub(super) fn parse_directives(head: &Head) -> CacheDirectives {
 /// Whether a request requires a response of a server, as in HAProxy: one that limits age or freshness gets a new one.
 pub(super) fn wants_fresh(head: &Head) -> bool {
     const WANTING: [&[u8]; 4] = [b"no-cache", b"max-age", b"max-stale", b"min-fresh"];
+    // Most requests have neither field.
+    if !head.contains(b"cache-control") {
+        return has_directive(head, b"pragma", b"no-cache");
+    }
     let is_one = |name: &[u8]| WANTING.iter().any(|wanting| name.eq_ignore_ascii_case(wanting));
-    head.all(b"cache-control").flat_map(directives).any(|(name, _)| is_one(name)) || has_old_no_cache(head)
+    head.all(b"cache-control").flat_map(directives).any(|(name, _)| is_one(name))
 }
 
 /// Whether Pragma requires that; it only counts without Cache-Control (RFC 9111, section 5.4).
