@@ -19,6 +19,7 @@ use crate::frontends::Opening;
 use crate::generation::Generation;
 use crate::service::activity::count;
 use crate::stream::client;
+use crate::stream::client::initial::{self, Verdict};
 use crate::worker::{Process, Worker};
 
 /// Bytes of a batch that may be written besides those in flight.
@@ -169,6 +170,14 @@ fn begin(worker: &Rc<Worker>, place: &DatagramPlace, arrival: Arrival<'_>, key: 
     if rt::memory_is_scarce() {
         return arrival.ignore();
     }
+    let frontend = generation.frontend(place.frontend);
+    match initial::judge(worker, &frontend, place.bind, &arrival) {
+        Verdict::Accept => {}
+        Verdict::Drop => return arrival.ignore(),
+        Verdict::Refuse => return arrival.refuse(),
+        Verdict::Retry if arrival.may_retry() => return arrival.retry(),
+        Verdict::Retry => {}
+    }
     if arrival.wants_retry() {
         return arrival.retry();
     }
@@ -176,7 +185,7 @@ fn begin(worker: &Rc<Worker>, place: &DatagramPlace, arrival: Arrival<'_>, key: 
     count(&worker.activity.accepted);
     let Some(link) = arrival.accept() else { return };
     worker.enter_session();
-    client::start_quic(worker, &generation.frontend(place.frontend), place.bind, link, slots);
+    client::start_quic(worker, &frontend, place.bind, link, slots);
 }
 
 /// Takes the slots that a connection needs, if limits and rates allow it now.

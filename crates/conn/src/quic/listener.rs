@@ -78,6 +78,11 @@ impl Arrival<'_> {
         self.socket.machine.borrow().wants_retry(&self.incoming)
     }
 
+    /// Whether a Retry packet may be sent: the client has not sent a valid token.
+    pub fn may_retry(&self) -> bool {
+        self.incoming.may_retry()
+    }
+
     /// Sends a Retry packet. A client that has sent a token already is ignored.
     pub fn retry(self) {
         let out = &mut *self.socket.out.borrow_mut();

@@ -81,6 +81,7 @@ mod private_connections;
 mod progress;
 mod protocols;
 mod queueing;
+mod quic_initial;
 mod rates;
 mod raw_tls;
 mod recording;

@@ -1,7 +1,7 @@
 //! The places where rules are evaluated, by rule set and kind of proxy. Must never look into a rule.
 
 use config::keyword::rule::{
-    HTTP_REQUEST, RuleSets, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT, TCP_REQUEST_SESSION, TCP_RESPONSE_CONTENT,
+    HTTP_REQUEST, QUIC_INITIAL, RuleSets, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT, TCP_REQUEST_SESSION, TCP_RESPONSE_CONTENT,
 };
 use config::spec::{ProxyKind, ProxySpec};
 use expression::sample::EvalPlace;
@@ -15,7 +15,7 @@ pub(super) fn named_place(place: EvalPlace, written: &ProxySpec) -> EvalPlace {
 /// rules may use backend fetches.
 pub(super) fn place(set: RuleSets, kind: ProxyKind) -> EvalPlace {
     match (set, kind) {
-        (TCP_REQUEST_CONNECTION, _) => EvalPlace::Connection,
+        (QUIC_INITIAL | TCP_REQUEST_CONNECTION, _) => EvalPlace::Connection,
         (TCP_REQUEST_SESSION, _) => EvalPlace::Session,
         (TCP_REQUEST_CONTENT, ProxyKind::Frontend) => EvalPlace::FrontRequestContent,
         (TCP_REQUEST_CONTENT, _) => EvalPlace::BackRequestContent,
