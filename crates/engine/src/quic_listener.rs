@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
 use config::spec::QuicCongestion;
-use conn::quic::{Arrival, Listener};
+use conn::quic::{Arrival, Listener, ListenerCounts};
 use live::Entry;
 use policy::program::{QuicLimits, QuicListening};
 use quic::cid::Place;
@@ -17,6 +17,7 @@ use quic::{Clock, Endpoint, HalfOpen, Secrets, Transport, congestion, transport}
 use crate::datagram_sockets::{DatagramListening, DatagramPlace};
 use crate::frontends::Opening;
 use crate::generation::Generation;
+use crate::quic_counts;
 use crate::service::activity::count;
 use crate::stream::client;
 use crate::stream::client::initial::{self, Verdict};
@@ -147,7 +148,9 @@ fn poll<A>(
         // A successor may have the same socket: the client repeats the datagram.
         Opening::Paused | Opening::Shut => arrival.ignore(),
     };
-    if listener.poll(cx, &mut arrive).is_ready() {
+    let is_over = listener.poll(cx, &mut arrive).is_ready();
+    count_datagrams(worker, place, listener);
+    if is_over {
         return Poll::Ready(());
     }
     if state == Opening::Shut {
@@ -157,6 +160,15 @@ fn poll<A>(
         }
     }
     Poll::Pending
+}
+
+/// Adds the counts of the socket to those of its frontend.
+fn count_datagrams(worker: &Worker, place: &DatagramPlace, listener: &Listener) {
+    let counts = listener.take_counts();
+    if counts != ListenerCounts::default() {
+        let generation = worker.generation();
+        quic_counts::add_listener(generation.frontend(place.frontend).counters.front_quic.used(), &counts);
+    }
 }
 
 /// Begins the session of a connection. Without a free slot the datagram is ignored: the client repeats it, as the backlog of a

@@ -89,7 +89,6 @@ impl Connection {
             let next = self.shared.state.borrow().next;
             self.limit = Some(next);
             self.control.go_away(next);
-            self.shared.state.borrow_mut().counts.departures_sent += 1;
             if !lasts {
                 self.departure = Departure::Graceful;
             }
@@ -143,7 +142,7 @@ impl Connection {
                 Event::Readable(id) => self.note_readable(id),
                 Event::Writable(id) => self.note_writable(id),
                 Event::Finished(id) => self.note_finished(id),
-                Event::Stopped(id, _) => self.note_stopped(id),
+                Event::Stopped(id, code) => self.note_stopped(id, code),
                 Event::Closed(_) => {
                     self.gone = true;
                     self.end();
@@ -181,7 +180,6 @@ impl Connection {
             Some(Order::Fail(code)) => {
                 self.faulted = true;
                 let state = &mut *self.shared.state.borrow_mut();
-                state.counts.connection_errors += 1;
                 state.counts.fatal += 1;
                 control::close(&self.shared.link, code);
             }
@@ -280,12 +278,12 @@ impl Connection {
     }
 
     /// Handles STOP_SENDING: the client does not want the answer.
-    fn note_stopped(&mut self, id: StreamId) -> Result<(), h3::Error> {
+    fn note_stopped(&mut self, id: StreamId, code: u64) -> Result<(), h3::Error> {
         let Some(cell) = self.shared.state.borrow().stream(id) else { return Ok(()) };
         let half = &mut *cell.half();
         {
             let state = &mut *self.shared.state.borrow_mut();
-            state.counts.resets += 1;
+            state.counts.errors.note(code);
             if half.finished {
                 state.note_acknowledged();
             } else if !half.complete {
@@ -346,8 +344,8 @@ impl Connection {
                         progress += 1;
                         let _ = self.note_writable(id);
                     }
-                    Event::Stopped(id, _) => {
-                        let _ = self.note_stopped(id);
+                    Event::Stopped(id, code) => {
+                        let _ = self.note_stopped(id, code);
                     }
                     Event::Closed(_) => self.gone = true,
                     _ => {}

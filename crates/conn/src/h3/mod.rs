@@ -17,7 +17,7 @@ use wire::h2::Capacity;
 use crate::glitches::GlitchLimits;
 
 pub use connection::Connection;
-pub use counts::Counts;
+pub use counts::{Counts, ErrorCounts};
 pub use stream::Stream;
 
 /// The limits of a connection.

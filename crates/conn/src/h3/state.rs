@@ -73,7 +73,6 @@ impl Shared {
         self.abort(cell, half, code);
         half.fail();
         let state = &mut *self.state.borrow_mut();
-        state.counts.stream_errors += 1;
         state.conduct.note_failed_stream(&mut state.counts, state.begun);
     }
 
@@ -85,7 +84,6 @@ impl Shared {
         }
         if !half.finished {
             connection.reset(cell.id, code.number());
-            self.state.borrow_mut().counts.resets_sent += 1;
         }
         self.link.wake();
     }
@@ -113,7 +111,6 @@ impl Shared {
         half.rest();
         let state = &mut *self.state.borrow_mut();
         state.open -= 1;
-        state.counts.ended += 1;
         if half.failed || !half.complete {
             state.remove(cell.id);
         }

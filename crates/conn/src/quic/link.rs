@@ -11,6 +11,7 @@ use std::task::{Context, Poll, Waker};
 use quic::{Closed, Connection, Event, Handle, Input};
 use tls::HandshakeInfo;
 
+use super::observer::{CloseCode, LinkCounts, Observer};
 use super::socket::{DatagramReceiver, Socket};
 
 /// Datagrams of one batch.
@@ -20,10 +21,10 @@ const BATCH: usize = 10;
 pub struct Link(Rc<State>);
 
 /// A connection, shared by its session's tasks and the listener.
-struct State {
+pub(super) struct State {
     socket: Rc<Socket>,
     handle: Handle,
-    connection: RefCell<Connection>,
+    pub(super) connection: RefCell<Connection>,
     /// The session's task.
     task: RefCell<Option<Waker>>,
     /// The tag of that task, for panics.
@@ -37,6 +38,13 @@ struct State {
     silent: Cell<bool>,
     /// Whether the machine has forgotten the connection.
     drained: Cell<bool>,
+    /// The client's address, to recognize that it has changed, and how often it has.
+    peer: Cell<SocketAddr>,
+    pub(super) migrations: Cell<u64>,
+    /// Events that were taken.
+    pub(super) counted: Cell<LinkCounts>,
+    /// The code with which the client has closed the connection.
+    pub(super) close_code: Cell<Option<CloseCode>>,
 }
 
 /// Why a handshake has failed.
@@ -53,7 +61,14 @@ impl DatagramReceiver for State {
         if self.silent.get() {
             return;
         }
-        rt::contain(self.tag.get(), || self.connection.borrow_mut().receive(input));
+        rt::contain(self.tag.get(), || {
+            let connection = &mut *self.connection.borrow_mut();
+            connection.receive(input);
+            let peer = connection.peer();
+            if self.peer.replace(peer) != peer {
+                self.migrations.set(self.migrations.get() + 1);
+            }
+        });
         self.wake();
     }
 }
@@ -100,6 +115,7 @@ impl Link {
         let state = Rc::new(State {
             socket: Rc::clone(socket),
             handle,
+            peer: Cell::new(connection.peer()),
             connection: RefCell::new(connection),
             task: RefCell::default(),
             tag: Cell::new(u64::MAX),
@@ -108,6 +124,9 @@ impl Link {
             code: Cell::new(0),
             silent: Cell::new(false),
             drained: Cell::new(false),
+            migrations: Cell::new(0),
+            counted: Cell::default(),
+            close_code: Cell::new(None),
         });
         let receiver: Rc<dyn DatagramReceiver> = state.clone();
         socket.enter(handle, Rc::downgrade(&receiver));
@@ -117,6 +136,11 @@ impl Link {
     /// Sets the tag of the session's task: a panic while a datagram is processed is one of that task.
     pub fn set_tag(&self, tag: u64) {
         self.0.tag.set(tag);
+    }
+
+    /// Returns a view of the connection, also after this was dropped.
+    pub fn observer(&self) -> Observer {
+        Observer(Rc::clone(&self.0))
     }
 
     /// Borrows the connection, to read and write streams.
@@ -163,6 +187,7 @@ impl Link {
                         return Poll::Ready(Ok(self.handshake_info()));
                     }
                     Some(Event::Closed(closed)) => {
+                        self.0.close_code.set(CloseCode::of(&closed));
                         let info = self.handshake_info();
                         self.0.send();
                         return Poll::Ready(Err(HandshakeFailure { closed, info }));
@@ -207,7 +232,11 @@ impl Link {
         if let Some(early) = self.0.early.borrow_mut().pop_front() {
             return Some(early);
         }
-        self.connection().poll_event()
+        let event = self.connection().poll_event();
+        if let Some(Event::Closed(closed)) = &event {
+            self.0.close_code.set(CloseCode::of(closed));
+        }
+        event
     }
 
     /// Sends what there is, and waits for the next deadline. Ready when that has passed.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use quic::endpoint::ServerSettings;
-use quic::{Endpoint, Incoming};
+use quic::{Endpoint, EndpointCounts, Incoming};
 use rt::net::{DatagramSocket, ReceiveBatch};
 
 use super::link::Link;
@@ -15,6 +15,15 @@ use super::socket::Socket;
 
 /// A listening UDP socket of one worker.
 pub struct Listener(Rc<Socket>);
+
+/// The counts of a listening socket since they were last taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ListenerCounts {
+    /// Those of its datagrams that no connection has received.
+    pub endpoint: EndpointCounts,
+    /// How often the kernel had no room for datagrams.
+    pub full: u64,
+}
 
 /// A connection that a client begins. Dropping it ignores the datagram.
 pub struct Arrival<'l> {
@@ -49,6 +58,11 @@ impl Listener {
     /// Sets the settings of connections that begin from now on.
     pub fn serve(&self, settings: ServerSettings) {
         self.0.machine.borrow_mut().serve(Some(settings));
+    }
+
+    /// Returns the counts since this was called before.
+    pub fn take_counts(&self) -> ListenerCounts {
+        ListenerCounts { endpoint: self.0.machine.borrow_mut().take_counts(), full: self.0.full.take() }
     }
 
     /// The number of connections.

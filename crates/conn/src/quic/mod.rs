@@ -7,8 +7,10 @@
 
 mod link;
 mod listener;
+mod observer;
 mod socket;
 
 pub use link::{HandshakeFailure, Link};
-pub use listener::{Arrival, Listener};
+pub use listener::{Arrival, Listener, ListenerCounts};
+pub use observer::{CloseCode, LinkCounts, Observer};
 pub use quic::Closed;

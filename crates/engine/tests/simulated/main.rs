@@ -82,6 +82,7 @@ mod progress;
 mod protocols;
 mod queueing;
 mod quic_initial;
+mod quic_statistics;
 mod rates;
 mod raw_tls;
 mod recording;
