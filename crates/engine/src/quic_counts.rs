@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::pin::pin;
+use std::rc::Rc;
 use std::time::Duration;
 
 use base::moment::Moment;
@@ -9,6 +10,9 @@ use conn::h3;
 use conn::quic::{CloseCode, ListenerCounts, Observer};
 use live::counters::{QuicCount, QuicCounters};
 use wire::h3::ErrorCode;
+
+use crate::quic_connections::QuicConnection;
+use crate::session::task::StreamTask;
 
 /// Interval at which the counts of an open connection are added.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -120,6 +124,7 @@ fn of_transport(code: u64) -> QuicCount {
 
 /// Counts what a connection does from its accept to its end, however it ends.
 pub struct QuicTally<'a> {
+    session: &'a StreamTask,
     counters: &'a QuicCounters,
     connection: Observer,
     /// Whether its handshake is in progress.
@@ -129,10 +134,14 @@ pub struct QuicTally<'a> {
 }
 
 impl<'a> QuicTally<'a> {
-    /// Begins with a connection whose handshake is in progress.
-    pub fn new(counters: &'a QuicCounters, connection: Observer) -> Self {
+    /// Begins with the connection of a session whose handshake is in progress.
+    pub fn new(session: &'a StreamTask, connection: Observer) -> Self {
+        let counters = session.counters().front_quic.used();
+        let frontend = Rc::clone(session.frontend_handle());
+        let shown = QuicConnection::new(frontend, session.bind_index(), connection.clone());
+        session.worker.quic.enter(session.tag(), shown);
         counters.of(QuicCount::HalfOpenConnection).increment();
-        Self { counters, connection, is_half_open: Cell::new(true), added: Cell::new(rt::now()) }
+        Self { session, counters, connection, is_half_open: Cell::new(true), added: Cell::new(rt::now()) }
     }
 
     /// Counts the end of the handshake.
@@ -180,6 +189,7 @@ impl<'a> QuicTally<'a> {
 
 impl Drop for QuicTally<'_> {
     fn drop(&mut self) {
+        self.session.worker.quic.leave(self.session.tag());
         self.end_handshake(false);
         self.add();
         if let Some(code) = self.connection.close_code() {

@@ -157,6 +157,11 @@ impl Session {
         &self.extras().private
     }
 
+    /// Returns its frontend's handle.
+    pub(crate) fn frontend_handle(&self) -> &Rc<FrontendHandle> {
+        &self.handle
+    }
+
     /// Returns its configuration, which stays the same until its end.
     pub fn generation(&self) -> &Generation {
         &self.handle.generation

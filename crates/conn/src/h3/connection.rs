@@ -16,7 +16,7 @@ use super::state::{Order, Shared, State};
 use super::stream::{Stream, finish};
 use super::{Counts, Terms};
 use crate::h2::{Kill, Ping};
-use crate::quic::Link;
+use crate::quic::{Carried, Link};
 
 /// How the connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +48,8 @@ impl Connection {
         link.close_with(ErrorCode::NoError.number());
         let control = Control::new(terms.max_head, terms.extends);
         let shared = Rc::new(Shared { link, state: RefCell::new(State::new(terms)) });
+        let carried: Rc<dyn Carried> = shared.clone();
+        shared.link.carry(Rc::downgrade(&carried));
         Self { shared, control, departure: Departure::None, limit: None, faulted: false, gone: false }
     }
 

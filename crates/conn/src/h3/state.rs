@@ -11,7 +11,7 @@ use super::Terms;
 use super::cell::{Half, StreamCell};
 use super::counts::{Conduct, Counts};
 use crate::h2::Kill;
-use crate::quic::Link;
+use crate::quic::{Carried, Link, StreamView};
 
 /// A connection, as its task and its streams share it.
 pub(super) struct Shared {
@@ -46,6 +46,23 @@ pub(super) struct State {
     pub(super) conduct: Conduct,
     /// The number of streams begun.
     pub(super) begun: u32,
+}
+
+impl Carried for Shared {
+    fn streams(&self, most: usize) -> (Vec<StreamView>, usize) {
+        let state = self.state.borrow();
+        let views = state.streams().take(most).map(|cell| {
+            let half = cell.half();
+            StreamView {
+                id: cell.id.number(),
+                unread: half.unread.len() + half.payload.len(),
+                is_ended: half.ended,
+                is_answered: half.complete,
+                is_released: half.released,
+            }
+        });
+        (views.collect(), state.streams.len())
+    }
 }
 
 impl Shared {

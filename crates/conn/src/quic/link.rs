@@ -4,14 +4,14 @@
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use quic::{Closed, Connection, Event, Handle, Input};
 use tls::HandshakeInfo;
 
-use super::observer::{CloseCode, LinkCounts, Observer};
+use super::observer::{Carried, CloseCode, LinkCounts, Observer};
 use super::socket::{DatagramReceiver, Socket};
 
 /// Datagrams of one batch.
@@ -45,6 +45,8 @@ pub(super) struct State {
     pub(super) counted: Cell<LinkCounts>,
     /// The code with which the client has closed the connection.
     pub(super) close_code: Cell<Option<CloseCode>>,
+    /// What it carries.
+    pub(super) carried: RefCell<Option<Weak<dyn Carried>>>,
 }
 
 /// Why a handshake has failed.
@@ -74,6 +76,11 @@ impl DatagramReceiver for State {
 }
 
 impl State {
+    /// The address of the listening socket.
+    pub(super) fn listening(&self) -> SocketAddr {
+        self.socket.socket.local_address()
+    }
+
     fn wake(&self) {
         if let Some(task) = self.task.borrow_mut().take() {
             task.wake();
@@ -127,6 +134,7 @@ impl Link {
             migrations: Cell::new(0),
             counted: Cell::default(),
             close_code: Cell::new(None),
+            carried: RefCell::default(),
         });
         let receiver: Rc<dyn DatagramReceiver> = state.clone();
         socket.enter(handle, Rc::downgrade(&receiver));
@@ -141,6 +149,11 @@ impl Link {
     /// Returns a view of the connection, also after this was dropped.
     pub fn observer(&self) -> Observer {
         Observer(Rc::clone(&self.0))
+    }
+
+    /// Sets what the connection carries.
+    pub(crate) fn carry(&self, carried: Weak<dyn Carried>) {
+        *self.0.carried.borrow_mut() = Some(carried);
     }
 
     /// Borrows the connection, to read and write streams.
@@ -161,7 +174,7 @@ impl Link {
 
     /// The address of the listening socket.
     pub fn listening(&self) -> SocketAddr {
-        self.0.socket.socket.local_address()
+        self.0.listening()
     }
 
     /// Wakes the session's task: something has to be sent.

@@ -12,5 +12,6 @@ mod socket;
 
 pub use link::{HandshakeFailure, Link};
 pub use listener::{Arrival, Listener, ListenerCounts};
-pub use observer::{CloseCode, LinkCounts, Observer};
+pub(crate) use observer::Carried;
+pub use observer::{CloseCode, LinkCounts, Observer, Statistics, StreamView};
 pub use quic::Closed;

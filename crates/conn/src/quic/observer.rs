@@ -1,8 +1,10 @@
 //! The view of a connection for those that count or show it. Must never change the connection.
 
+use std::net::SocketAddr;
 use std::rc::Rc;
 
-use quic::{Closed, Statistics};
+use quic::Closed;
+pub use quic::Statistics;
 
 use super::link::State;
 
@@ -66,7 +68,29 @@ impl LinkCounts {
     }
 }
 
+/// A request stream of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamView {
+    /// The identifier of the stream.
+    pub id: u64,
+    /// Bytes that were received and not taken by the stream's task.
+    pub unread: usize,
+    /// Whether the client has ended its message.
+    pub is_ended: bool,
+    /// Whether the answer has ended.
+    pub is_answered: bool,
+    /// Whether its task has released it: the client has not acknowledged all of the answer.
+    pub is_released: bool,
+}
+
+/// The protocol that a connection carries, for those that show it.
+pub(crate) trait Carried {
+    /// Returns the streams from the oldest on, at most `most` of them, and the number of all.
+    fn streams(&self, most: usize) -> (Vec<StreamView>, usize);
+}
+
 /// A view of a connection, also after its end.
+#[derive(Clone)]
 pub struct Observer(pub(super) Rc<State>);
 
 impl Observer {
@@ -79,5 +103,33 @@ impl Observer {
     /// Returns the code with which the client has closed the connection, if it has.
     pub fn close_code(&self) -> Option<CloseCode> {
         self.0.close_code.get()
+    }
+
+    /// Whether the handshake is in progress.
+    pub fn is_handshaking(&self) -> bool {
+        self.0.connection.borrow().is_handshaking()
+    }
+
+    /// Whether the connection is closing or has ended.
+    pub fn is_closed(&self) -> bool {
+        self.0.connection.borrow().is_closed()
+    }
+
+    /// Returns what was measured.
+    pub fn statistics(&self) -> Statistics {
+        self.0.connection.borrow().statistics()
+    }
+
+    /// Returns the local and the client's address.
+    pub fn addresses(&self) -> [SocketAddr; 2] {
+        let (connection, listening) = (self.0.connection.borrow(), self.0.listening());
+        [SocketAddr::new(connection.local().unwrap_or(listening.ip()), listening.port()), connection.peer()]
+    }
+
+    /// Returns the request streams from the oldest on, at most `most` of them, and the number of all. `None`: the
+    /// connection carries no protocol yet, or has ended.
+    pub fn streams(&self, most: usize) -> Option<(Vec<StreamView>, usize)> {
+        let carried = self.0.carried.borrow().as_ref()?.upgrade()?;
+        Some(carried.streams(most))
     }
 }

@@ -78,7 +78,7 @@ async fn run(session: LocalRc<StreamTask>, link: Link) {
 /// Serves a connection from its handshake on, until it and all of its streams have ended.
 async fn serve(session: &LocalRc<StreamTask>, link: Link) {
     session.register().await;
-    let tally = QuicTally::new(session.counters().front_quic.used(), link.observer());
+    let tally = QuicTally::new(session, link.observer());
     let is_secure = rt::boxed(secure(session, &link)).await;
     tally.end_handshake(is_secure);
     if !is_secure {
