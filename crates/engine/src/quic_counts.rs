@@ -9,10 +9,12 @@ use base::moment::Moment;
 use conn::h3;
 use conn::quic::{CloseCode, ListenerCounts, Observer};
 use live::counters::{QuicCount, QuicCounters};
+use live::trace::events;
 use wire::h3::ErrorCode;
 
 use crate::quic_connections::QuicConnection;
 use crate::session::task::StreamTask;
+use crate::stream::record::tracing;
 
 /// Interval at which the counts of an open connection are added.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -140,6 +142,7 @@ impl<'a> QuicTally<'a> {
         let frontend = Rc::clone(session.frontend_handle());
         let shown = QuicConnection::new(frontend, session.bind_index(), connection.clone());
         session.worker.quic.enter(session.tag(), shown);
+        tracing::session(session, &events::QUIC_NEW, "new QUIC connection");
         counters.of(QuicCount::HalfOpenConnection).increment();
         Self { session, counters, connection, is_half_open: Cell::new(true), added: Cell::new(rt::now()) }
     }
@@ -190,10 +193,12 @@ impl<'a> QuicTally<'a> {
 impl Drop for QuicTally<'_> {
     fn drop(&mut self) {
         self.session.worker.quic.leave(self.session.tag());
+        tracing::session(self.session, &events::QUIC_FREE, "QUIC connection released");
         self.end_handshake(false);
         self.add();
         if let Some(code) = self.connection.close_code() {
             add_close(self.counters, code);
+            tracing::closed(self.session, code);
         }
     }
 }

@@ -95,7 +95,11 @@ async fn serve(session: &LocalRc<StreamTask>, link: Link) {
     let terms = multiplexed::terms(session, Protocol::H3, share.as_deref());
     let Some(connection) = Connection::over_quic(link, terms) else { return };
     let mut client = QuicClient::new();
+    tracing::session(session, &events::QCC_NEW, "new QUIC connection");
+    tracing::session(session, &events::H3C_NEW, "new H3 connection");
     tally.during(multiplexed::serve_quic(session, &mut client, connection, share)).await;
+    tracing::session(session, &events::H3C_END, "H3 connection terminated");
+    tracing::session(session, &events::QCC_END, "QUIC connection terminated");
 }
 
 /// Performs the handshake. Returns false if the connection has ended; the reason was logged.
