@@ -6,7 +6,6 @@ use quic::Closed;
 use testkit::{Scope, Service};
 
 use crate::http3_client::{Client, tls};
-use crate::messages::*;
 use crate::multiplexed_client::echo;
 use crate::world::*;
 
