@@ -71,8 +71,13 @@ mod tests {
         counts.note_answer(&initial(7, 1_200), &initial(8, 40));
         // Version negotiation.
         counts.note_answer(&initial(8, 1_200), &[0x80, 0, 0, 0, 0]);
-        let expected =
-            EndpointCounts { dropped: 5, short_initials: 1, resets_sent: 1, invalid_tokens: 1, ..EndpointCounts::default() };
+        let expected = EndpointCounts {
+            dropped: 5,
+            short_initials: 1,
+            resets_sent: 1,
+            invalid_tokens: 1,
+            ..EndpointCounts::default()
+        };
         assert_eq!(counts, expected);
     }
 }

@@ -205,12 +205,7 @@ async fn show_worker(call: &mut Call<'_, Worker>, number: usize, query: QuicQuer
 }
 
 /// Returns the text of a batch of connections after `from`, and the tag to continue after.
-fn describe(
-    worker: &Rc<Worker>,
-    query: QuicQuery,
-    from: Option<u64>,
-    hiding: Anonymization,
-) -> (String, Option<u64>) {
+fn describe(worker: &Rc<Worker>, query: QuicQuery, from: Option<u64>, hiding: Anonymization) -> (String, Option<u64>) {
     let mut text = String::new();
     let connections = worker.quic.after(from, BATCH);
     let last = if connections.len() < BATCH { None } else { connections.last().map(|(tag, _)| *tag) };

@@ -52,7 +52,9 @@ pub(crate) fn closed(session: &Session, code: CloseCode) {
     let text = || {
         let what = match code {
             CloseCode::Transport(code) => format!("QUIC connection closed by the client: transport error {code:#x}"),
-            CloseCode::Application(code) => format!("QUIC connection closed by the client: application error {code:#x}"),
+            CloseCode::Application(code) => {
+                format!("QUIC connection closed by the client: application error {code:#x}")
+            }
         };
         (what, parties(session, None))
     };
