@@ -1,7 +1,8 @@
 //! The places where rules are evaluated, by rule set and kind of proxy. Must never look into a rule.
 
 use config::keyword::rule::{
-    HTTP_REQUEST, QUIC_INITIAL, RuleSets, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT, TCP_REQUEST_SESSION, TCP_RESPONSE_CONTENT,
+    HTTP_REQUEST, QUIC_INITIAL, RuleSets, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT, TCP_REQUEST_SESSION,
+    TCP_RESPONSE_CONTENT,
 };
 use config::spec::{ProxyKind, ProxySpec};
 use expression::sample::EvalPlace;

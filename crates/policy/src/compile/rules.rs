@@ -12,8 +12,8 @@ use crate::rule::{
 use config::diagnostic::{Diagnostic, Form, ReportOrder, Severity};
 use config::document::Word;
 use config::keyword::rule::{
-    HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE, QUIC_INITIAL, RULE_SETS, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT,
-    TCP_REQUEST_SESSION, TCP_RESPONSE_CONTENT,
+    HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE, QUIC_INITIAL, RULE_SETS, TCP_REQUEST_CONNECTION,
+    TCP_REQUEST_CONTENT, TCP_REQUEST_SESSION, TCP_RESPONSE_CONTENT,
 };
 use config::span::Span;
 use config::spec::{Mode, PersistRuleSpec, ProxyKind, ProxySpec, RuleLineSpec, RuleSpec, Spec};
