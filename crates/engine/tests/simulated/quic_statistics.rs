@@ -10,6 +10,7 @@ use rt::sim::DatagramPath;
 use testkit::{Scope, Service, text};
 use wire::h3::{self, ErrorCode, StreamType};
 
+use crate::api::*;
 use crate::http3_client::{Client, tls};
 use crate::messages::*;
 use crate::multiplexed_client::echo;
@@ -146,6 +147,43 @@ fn losses_and_migrations_are_counted() {
         client.close().await;
         settle(&world).await;
         assert_eq!(count(&world, QuicCount::ConnectionMigrationDone), 1);
+        world.forget_log();
+    });
+}
+
+/// The formats and filters of `show quic`.
+#[test]
+fn connections_are_shown() {
+    serving("").global(SOCKET).run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut client = Client::connect(CLIENT, QUIC).await;
+        let first = client.request("GET /1 HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        let mut server = client.beside(s1.accept()).await;
+        client.beside(server.expect(get_at_server("/1"))).await;
+        let table = client.beside(ask("show quic")).await;
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(lines.len(), 3, "{table}");
+        assert!(lines[0].starts_with("# conn/frontend") && lines[2].is_empty(), "{table}");
+        let words: Vec<&str> = lines[1].split_whitespace().collect();
+        let id = words[0].split('[').next().unwrap();
+        assert!(id.starts_with("0x") && words[0].ends_with("]/l"), "{table}");
+        assert_eq!(words[1..], ["ESTAB", "-", "-", "0", QUIC, CLIENT, "-", "-"]);
+        let streams = client.beside(ask("show quic stream")).await;
+        assert_eq!(streams, format!("{id}.0000: 0x01 rxb=0\n\n"));
+        let all = client.beside(ask(&format!("show quic {id}"))).await;
+        for part in [&format!("* {id}["), "md=", "st=opened", "mux=ready", "cwnd=", "hreq=1", "qcs id=0 st=HCR rxb=0"] {
+            assert!(all.contains(part), "{part}: {all}");
+        }
+        let part = client.beside(ask("show quic sock")).await;
+        assert!(part.contains(&format!("local_addr={QUIC} foreign_addr={CLIENT}")) && !part.contains("cwnd"), "{part}");
+        for none in ["show quic clo", "show quic be", "show quic oneline 0x1"] {
+            assert_eq!(client.beside(ask(none)).await.lines().count(), 2, "{none}");
+        }
+        server.send(answer("one")).await;
+        assert_eq!(client.answer(first).await.payload, b"one");
+        client.close().await;
+        settle(&world).await;
+        assert_eq!(ask("show quic").await.lines().count(), 2);
         world.forget_log();
     });
 }
