@@ -27,3 +27,11 @@ pub(super) fn place(set: RuleSets, kind: ProxyKind) -> EvalPlace {
         _ => EvalPlace::BackResponseHead,
     }
 }
+
+/// The rule set whose messages quote three words of a line.
+pub(super) const QUIC: &str = "quic-initial";
+
+/// Whether a rule of that name is one on a connection or on its bytes, as messages distinguish them.
+pub(super) fn is_of_transport(what: &str) -> bool {
+    what.starts_with("tcp-") || what.starts_with(QUIC)
+}

@@ -3,7 +3,7 @@
 
 use super::Compiler;
 use super::names::{Reach, SpecNames, position};
-use super::places::{named_place, place};
+use super::places::{QUIC, is_of_transport, named_place, place};
 use crate::program::StatsPage;
 use crate::rule::{
     Action, BodyWait, Decompression, Parsing, PersistRule, Rule, RuleError, RuleNames, Rules, ServerChoice, ServerRule,
@@ -586,14 +586,6 @@ fn by_set(lists: [Vec<Rule>; 8], written: &ProxySpec) -> Rules {
         http_after_response,
         spoe: None,
     }
-}
-
-/// The rule set whose messages quote three words of a line.
-const QUIC: &str = "quic-initial";
-
-/// Whether a rule of that name is one on a connection or on its bytes, as messages distinguish them.
-fn is_of_transport(what: &str) -> bool {
-    what.starts_with("tcp-") || what.starts_with(QUIC)
 }
 
 /// Returns the name of a proxy in messages.
