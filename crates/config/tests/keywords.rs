@@ -133,7 +133,7 @@ fn used() -> BTreeMap<String, BTreeSet<String>> {
                 "server" | "default-server" => "server",
                 "stick-table" => "stick-table",
                 "load" => "load",
-                rules if rules.starts_with("http-") || rules.starts_with("tcp-re") => "action",
+                rules if ["http-", "tcp-re", "quic-"].iter().any(|start| rules.starts_with(start)) => "action",
                 _ => continue,
             };
             // Strip arguments in parentheses.

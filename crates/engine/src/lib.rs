@@ -33,6 +33,8 @@ pub mod outgoing;
 pub mod peering;
 pub mod probes;
 pub mod protocol;
+pub mod quic_connections;
+mod quic_counts;
 mod quic_listener;
 mod registry;
 pub mod resolve;

@@ -9,8 +9,10 @@ use conn::h1::HeadLimits;
 use conn::h2;
 use conn::h3;
 use conn::multiplexed::{self, Beginning, ClientCounts, ClientTerms};
-use live::counters::{FrontCounters, Http2Counters, QuicCount, QuicCounters};
+use live::counters::{FrontCounters, Http2Counters, QuicCounters};
 use policy::program::{Global, Http2Limits, MuxProtocol};
+
+use crate::quic_counts;
 
 /// Protocol of a client's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -223,15 +225,7 @@ impl<'a> Http3Connection<'a> {
 
     /// Adds the events of the connection. Glitches are counted where their consequences are handled.
     pub fn count(&self, counts: &h3::Counts) {
-        let counters = self.0;
-        let rows = [
-            (counters.of(QuicCount::Http3Headers), counts.headers),
-            (counters.of(QuicCount::Http3Data), counts.data),
-            (counters.of(QuicCount::Http3Settings), counts.settings),
-            (counters.of(QuicCount::Http3Goaway), counts.departures),
-            (&counters.streams, counts.streams),
-        ];
-        rows.iter().filter(|(_, count)| *count > 0).for_each(|(sum, count)| sum.add(u64::from(*count)));
+        quic_counts::add_http3(self.0, counts);
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
 use config::spec::QuicCongestion;
-use conn::quic::{Arrival, Listener};
+use conn::quic::{Arrival, Listener, ListenerCounts};
 use live::Entry;
 use policy::program::{QuicLimits, QuicListening};
 use quic::cid::Place;
@@ -17,8 +17,10 @@ use quic::{Clock, Endpoint, HalfOpen, Secrets, Transport, congestion, transport}
 use crate::datagram_sockets::{DatagramListening, DatagramPlace};
 use crate::frontends::Opening;
 use crate::generation::Generation;
+use crate::quic_counts;
 use crate::service::activity::count;
 use crate::stream::client;
+use crate::stream::client::initial::{self, Verdict};
 use crate::worker::{Process, Worker};
 
 /// Bytes of a batch that may be written besides those in flight.
@@ -146,7 +148,9 @@ fn poll<A>(
         // A successor may have the same socket: the client repeats the datagram.
         Opening::Paused | Opening::Shut => arrival.ignore(),
     };
-    if listener.poll(cx, &mut arrive).is_ready() {
+    let is_over = listener.poll(cx, &mut arrive).is_ready();
+    count_datagrams(worker, place, listener);
+    if is_over {
         return Poll::Ready(());
     }
     if state == Opening::Shut {
@@ -156,6 +160,15 @@ fn poll<A>(
         }
     }
     Poll::Pending
+}
+
+/// Adds the counts of the socket to those of its frontend.
+fn count_datagrams(worker: &Worker, place: &DatagramPlace, listener: &Listener) {
+    let counts = listener.take_counts();
+    if counts != ListenerCounts::default() {
+        let generation = worker.generation();
+        quic_counts::add_listener(generation.frontend(place.frontend).counters.front_quic.used(), &counts);
+    }
 }
 
 /// Begins the session of a connection. Without a free slot the datagram is ignored: the client repeats it, as the backlog of a
@@ -169,6 +182,14 @@ fn begin(worker: &Rc<Worker>, place: &DatagramPlace, arrival: Arrival<'_>, key: 
     if rt::memory_is_scarce() {
         return arrival.ignore();
     }
+    let frontend = generation.frontend(place.frontend);
+    match initial::judge(worker, &frontend, place.bind, &arrival) {
+        Verdict::Accept => {}
+        Verdict::Drop => return arrival.ignore(),
+        Verdict::Refuse => return arrival.refuse(),
+        Verdict::Retry if arrival.may_retry() => return arrival.retry(),
+        Verdict::Retry => {}
+    }
     if arrival.wants_retry() {
         return arrival.retry();
     }
@@ -176,7 +197,7 @@ fn begin(worker: &Rc<Worker>, place: &DatagramPlace, arrival: Arrival<'_>, key: 
     count(&worker.activity.accepted);
     let Some(link) = arrival.accept() else { return };
     worker.enter_session();
-    client::start_quic(worker, &generation.frontend(place.frontend), place.bind, link, slots);
+    client::start_quic(worker, &frontend, place.bind, link, slots);
 }
 
 /// Takes the slots that a connection needs, if limits and rates allow it now.

@@ -102,7 +102,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Creates the session of a connection that was just accepted or opened.
+    /// Creates the session of a connection that was just accepted or opened, with its slots in the limits.
     #[inline]
     pub(crate) fn new(
         worker: &Rc<Worker>,
@@ -110,7 +110,7 @@ impl Session {
         bind: usize,
         socket: SocketQuery,
         client: Option<SocketAddr>,
-        slots: Entry,
+        slots: impl Into<Option<Entry>>,
     ) -> Self {
         Self {
             worker: Rc::clone(worker),
@@ -127,7 +127,7 @@ impl Session {
             variables: SessionStore::default(),
             upgraded: Cell::new(false),
             ordered: Cell::new(None),
-            slots: Cell::new(Some(slots)),
+            slots: Cell::new(slots.into()),
         }
     }
 
@@ -155,6 +155,11 @@ impl Session {
     /// Returns its private server connections, creating their storage if necessary.
     pub fn own_private_links(&self) -> &RefCell<PrivateLinks> {
         &self.extras().private
+    }
+
+    /// Returns its frontend's handle.
+    pub(crate) fn frontend_handle(&self) -> &Rc<FrontendHandle> {
+        &self.handle
     }
 
     /// Returns its configuration, which stays the same until its end.

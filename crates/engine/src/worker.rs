@@ -45,6 +45,7 @@ use crate::generation::{Generation, Generations, ProcessGenerations, WorkerGener
 use crate::host::{AnonymousKey, Host};
 use crate::outgoing::{Outgoing, idle_limits};
 use crate::peering::Exchange;
+use crate::quic_connections::QuicConnections;
 use crate::registry::Registry;
 use crate::resolve::{Resolving, Section};
 use crate::rule_costs::RuleCosts;
@@ -294,6 +295,8 @@ pub struct Worker {
     /// The `resolvers` sections that it serves, by index.
     pub(crate) sections: RefCell<BTreeMap<usize, Rc<Section>>>,
     tasks: RefCell<Slab<LocalRc<StreamTask>>>,
+    /// Its QUIC connections of clients.
+    pub quic: QuicConnections,
     /// Wakers for the stop of the process.
     wakers: StopWakers,
     /// Memory for reuse.
@@ -378,6 +381,7 @@ impl Worker {
             logger,
             sections: RefCell::default(),
             tasks: RefCell::default(),
+            quic: QuicConnections::default(),
             wakers: StopWakers::default(),
             recycled: Recycled::default(),
             requests: Cell::new(0),

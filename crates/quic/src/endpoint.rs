@@ -17,6 +17,7 @@ use crate::cid::{Generator, Place};
 use crate::closed::Closed;
 use crate::connection::Connection;
 use crate::crypto::{ClientSide, ServerSide, VERSION};
+use crate::endpoint_counts::EndpointCounts;
 use crate::failures::Failures;
 use crate::half_open::HalfOpen;
 use crate::handle::{Handle, Input};
@@ -143,6 +144,7 @@ pub struct Endpoint {
     serving: Option<Serving>,
     /// Makes the ids that servers see in the first datagrams of connections to them.
     initial_ids: Arc<Mutex<Generator>>,
+    counts: EndpointCounts,
 }
 
 impl std::fmt::Debug for Endpoint {
@@ -163,7 +165,8 @@ impl Endpoint {
         let inner = quinn_proto::Endpoint::new(Arc::new(config), None, may_discover_mtu, None);
         let other = seed.map(|byte| !byte);
         let initial_ids = Arc::new(Mutex::new(Generator::new(Place::default(), &other)));
-        let mut own = Self { inner, clock, calendar: Arc::default(), secrets, serving: None, initial_ids };
+        let (calendar, counts) = (Arc::default(), EndpointCounts::default());
+        let mut own = Self { inner, clock, calendar, secrets, serving: None, initial_ids, counts };
         own.serve(server);
         own
     }
@@ -196,8 +199,14 @@ impl Endpoint {
         let Datagram { bytes, peer, local, ecn } = *datagram;
         let event = self.inner.handle(self.clock.instant(now), peer, local, mark(ecn), BytesMut::from(bytes), out);
         match event {
-            None => Received::Nothing,
-            Some(DatagramEvent::Response(transmit)) => Received::Answer(Transmit::of(&transmit)),
+            None => {
+                self.counts.note_dropped(bytes);
+                Received::Nothing
+            }
+            Some(DatagramEvent::Response(transmit)) => {
+                self.counts.note_answer(bytes, out);
+                Received::Answer(Transmit::of(&transmit))
+            }
             Some(DatagramEvent::ConnectionEvent(handle, event)) => Received::Input(Handle(handle), Input(event)),
             Some(DatagramEvent::NewConnection(incoming)) => Received::Incoming(Incoming(Box::new(incoming))),
         }
@@ -222,6 +231,7 @@ impl Endpoint {
         out: &mut Vec<u8>,
     ) -> Result<(Handle, Connection), Box<Refusal>> {
         out.clear();
+        self.counts.valid_tokens += u64::from(incoming.is_validated());
         let failures = self.serving.as_ref().map(|serving| &serving.failures);
         // Connections that failed later have reported for themselves.
         let _ = failures.map(|failures| failures.take());
@@ -252,13 +262,17 @@ impl Endpoint {
     pub fn retry(&mut self, incoming: Incoming, out: &mut Vec<u8>) -> Result<Transmit, Incoming> {
         out.clear();
         match self.inner.retry(*incoming.0, out) {
-            Ok(transmit) => Ok(Transmit::of(&transmit)),
+            Ok(transmit) => {
+                self.counts.retries_sent += 1;
+                Ok(Transmit::of(&transmit))
+            }
             Err(error) => Err(Incoming(Box::new(error.into_incoming()))),
         }
     }
 
     /// Drops a connection without an answer.
     pub fn ignore(&mut self, incoming: Incoming) {
+        self.counts.dropped += 1;
         self.inner.ignore(*incoming.0);
     }
 
@@ -308,6 +322,11 @@ impl Endpoint {
     /// Forgets a connection that was dropped before [`Self::settle`] reported its end.
     pub fn forget(&mut self, handle: Handle) {
         self.inner.handle_event(handle.0, EndpointEvent::drained());
+    }
+
+    /// Returns the counts since this was called before.
+    pub fn take_counts(&mut self) -> EndpointCounts {
+        std::mem::take(&mut self.counts)
     }
 
     /// Returns the number of connections, those that are closing included.

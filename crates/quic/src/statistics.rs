@@ -36,8 +36,10 @@ pub struct RareFrames {
     pub path_challenges: u64,
     pub new_ids: u64,
     pub retired_ids: u64,
-    /// DATA_BLOCKED, STREAM_DATA_BLOCKED and STREAMS_BLOCKED.
-    pub blocked: u64,
+    pub data_blocked: u64,
+    pub stream_data_blocked: u64,
+    /// STREAMS_BLOCKED of bidirectional and of unidirectional streams.
+    pub streams_blocked: [u64; 2],
 }
 
 impl Statistics {
@@ -64,10 +66,9 @@ impl Statistics {
                 path_challenges: frames.path_challenge,
                 new_ids: frames.new_connection_id,
                 retired_ids: frames.retire_connection_id,
-                blocked: frames.data_blocked
-                    + frames.stream_data_blocked
-                    + frames.streams_blocked_bidi
-                    + frames.streams_blocked_uni,
+                data_blocked: frames.data_blocked,
+                stream_data_blocked: frames.stream_data_blocked,
+                streams_blocked: [frames.streams_blocked_bidi, frames.streams_blocked_uni],
             },
         }
     }

@@ -3,7 +3,7 @@
 
 use super::proxy::ProxyDraft;
 use super::report::Report;
-use super::rule::{HTTP_REQUEST, TCP_REQUEST_CONNECTION, TCP_REQUEST_SESSION};
+use super::rule::{HTTP_REQUEST, QUIC_INITIAL, TCP_REQUEST_CONNECTION, TCP_REQUEST_SESSION};
 use crate::diagnostic::Severity;
 use crate::document::Word;
 use crate::spec::{CapturesSpec, ProxyKind, RuleLineSpec, RuleSpec, RulesSpec, Shared};
@@ -44,7 +44,7 @@ fn in_vain(draft: &ProxyDraft) -> Vec<&'static str> {
 
 /// Whether a rule is kept: rules on connections are evaluated before any request.
 fn is_kept(rule: &RuleSpec) -> bool {
-    matches!(rule.set, TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION)
+    matches!(rule.set, QUIC_INITIAL | TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION)
 }
 
 fn strip(draft: &mut ProxyDraft) {

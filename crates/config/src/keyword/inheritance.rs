@@ -2,7 +2,7 @@
 //! (configuration manual, section 4.2). Must never change what is inherited.
 
 use super::place::Section;
-use super::rule::{RuleSets, TCP_REQUEST_CONNECTION, TCP_REQUEST_SESSION, TCP_RESPONSE_CONTENT};
+use super::rule::{QUIC_INITIAL, RuleSets, TCP_REQUEST_CONNECTION, TCP_REQUEST_SESSION, TCP_RESPONSE_CONTENT};
 use crate::spec::RulesSpec;
 
 /// Kinds of sections that use a `defaults` section.
@@ -14,7 +14,8 @@ pub(super) struct Users {
 
 /// Returns the error of a section that inherits from a `defaults` section with these rules, which is at `place`.
 pub(super) fn refusal(section: Section, rules: &RulesSpec, users: &mut Users, place: &str) -> Option<String> {
-    if rules.rules.is_empty() {
+    // Rules on the first packets of QUIC connections are inherited by all.
+    if rules.rules.iter().all(|rule| rule.set == QUIC_INITIAL) {
         return None;
     }
     let has = |sets: RuleSets| rules.rules.iter().any(|rule| rule.set & sets != 0);

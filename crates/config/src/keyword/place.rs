@@ -114,6 +114,8 @@ pub enum Wording {
     TcpRule,
     /// `x is only allowed in 'backend' sections or 'defaults' section with a name`, an error.
     TcpResponse,
+    /// `'x' : proxy 'b' has no frontend capability`, an error.
+    QuicRule,
     /// The sentence of `filter` about `defaults`.
     Filter,
     /// The sentence of `stick-table` about `defaults`.
@@ -156,6 +158,7 @@ pub(crate) mod places {
     pub(crate) const FRONT_DECLARE: KeywordScope = place(Front, Refused, Wording::Declare);
     pub(crate) const FRONT_ONLY_SECTION: KeywordScope = place(Front, Refused, Wording::OnlyAvailableStop);
     pub(crate) const FRONT_TCP: KeywordScope = place(Front, Named, Wording::TcpRule);
+    pub(crate) const FRONT_QUIC: KeywordScope = place(Front, Named, Wording::QuicRule);
     pub(crate) const BACK: KeywordScope = place(Back, Allowed, Wording::Ignored);
     pub(crate) const BACK_SECTION: KeywordScope = place(Back, Refused, Wording::Ignored);
     pub(crate) const BACK_FULLCONN: KeywordScope = place(Back, Allowed, Wording::IgnoredBut("maxconn"));
@@ -238,6 +241,9 @@ impl KeywordScope {
             Wording::TcpRule => {
                 report.alert(span, format!("{name} is not allowed because {noun} {proxy} is not a frontend"));
             }
+            Wording::QuicRule => {
+                report.alert(span, format!("'{name}' : proxy '{proxy}' has no frontend capability"));
+            }
             Wording::TcpResponse => report
                 .alert(span, format!("{name} is only allowed in 'backend' sections or 'defaults' section with a name")),
             Wording::Ignored | Wording::Filter | Wording::Table => {
@@ -258,7 +264,7 @@ impl KeywordScope {
         let message = match (self.defaults, self.wording) {
             (InDefaults::Allowed, _) => return true,
             (InDefaults::Named, _) if holder.name.is_some() => return true,
-            (InDefaults::Named, Wording::TcpRule) => {
+            (InDefaults::Named, Wording::TcpRule | Wording::QuicRule) => {
                 format!("{name} is not allowed in anonymous 'defaults' sections")
             }
             (InDefaults::Named, Wording::TcpResponse) => {

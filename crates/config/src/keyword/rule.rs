@@ -30,9 +30,6 @@ pub const TCP_RESPONSE_CONTENT: RuleSets = 1 << 6;
 /// `quic-initial`.
 pub const QUIC_INITIAL: RuleSets = 1 << 7;
 
-/// The rule sets that are evaluated: no action is supported in the others.
-const EVALUATED: RuleSets = !QUIC_INITIAL;
-
 /// The rule sets on requests and responses.
 const MESSAGES: RuleSets = HTTP_REQUEST | HTTP_RESPONSE | TCP_REQUEST_CONTENT | TCP_RESPONSE_CONTENT;
 
@@ -50,10 +47,6 @@ pub const RULE_SETS: &[(RuleSets, &str)] = &[
 
 /// A row of the table. No action is parsed here: supported ones are compiled together with expressions.
 pub(crate) type Action = Keyword<(), RuleSets>;
-
-const fn action(sets: RuleSets, name: &'static str, usage: &'static str, doc: &'static str) -> Action {
-    Keyword::new(sets, name, usage, doc, Status::NotYet)
-}
 
 /// A row of a supported action.
 const fn works(sets: RuleSets, name: &'static str, usage: &'static str, doc: &'static str) -> Action {
@@ -130,7 +123,7 @@ pub(crate) const TABLE: &[Action] = &[
         "Removes an entry from a map.",
     ),
     works(HTTP_REQUEST | HTTP_RESPONSE, "deny", "[status <code>] [<argument>...]", "Refuses the message."),
-    action(QUIC_INITIAL, "dgram-drop", "", "Drops the datagram."),
+    works(QUIC_INITIAL, "dgram-drop", "", "Drops the datagram."),
     works(HTTP_REQUEST, "disable-l7-retry", "", "Disables retries of this request."),
     works(
         HTTP_REQUEST
@@ -258,7 +251,7 @@ pub(crate) const TABLE: &[Action] = &[
         "(<counter>) { <number> | <expression> }",
         "Sets the first general purpose tag.",
     ),
-    action(QUIC_INITIAL, "send-retry", "", "Sends a Retry packet to validate the client's address."),
+    works(QUIC_INITIAL, "send-retry", "", "Sends a Retry packet to validate the client's address."),
     works(MESSAGES | HTTP_AFTER_RESPONSE, "otel-group", "<filter> <group>", "Runs a group of `filter otel`."),
     works(MESSAGES, "send-spoe-group", "<engine> <group>", "Sends a group of messages to an SPOE agent."),
     works(
@@ -485,7 +478,7 @@ pub(crate) const TABLE: &[Action] = &[
 
 /// Returns the names of the actions that are supported in at least one rule set.
 pub fn working() -> impl Iterator<Item = &'static str> {
-    TABLE.iter().filter(|action| evaluated(EVALUATED, Some(action))).map(|action| action.name)
+    TABLE.iter().filter(|action| is_supported(action)).map(|action| action.name)
 }
 
 /// Returns the name of a rule set.
@@ -510,9 +503,8 @@ fn make_slot(context: &mut ProxyContext<'_>, line: &Line, at: usize) {
     context.draft.spec.captures.request.push(slot);
 }
 
-/// Whether an action is supported in a rule set.
-fn evaluated(set: RuleSets, action: Option<&Action>) -> bool {
-    let Some(action) = action.filter(|_| set & EVALUATED != 0) else { return false };
+/// Whether an action is supported.
+fn is_supported(action: &Action) -> bool {
     matches!(action.status, Status::Supported(()) | Status::Tuning)
 }
 
@@ -529,7 +521,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line, at: usize, set: 
         let head = if word == "attach-srv" { here.as_str() } else { "" };
         return context.report.alert(line.span(at), format!("{head}'{word}' {why}"));
     }
-    if evaluated(set, action) {
+    if action.is_some_and(is_supported) {
         if action.is_some_and(|action| action.name == "capture") && set & (HTTP_REQUEST | TCP_REQUEST_CONTENT) != 0 {
             make_slot(context, line, at);
         }
@@ -541,7 +533,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line, at: usize, set: 
         return;
     }
     let name = word.split('(').next().unwrap_or(word);
-    if action.is_none() && set & EVALUATED != 0 && may_be_registered(name) {
+    if action.is_none() && may_be_registered(name) {
         // Registered actions are looked up when the rules are compiled.
         let line = context.around.rule_line(line, at);
         context.draft.spec.rules.rules.push(RuleSpec { set, line });

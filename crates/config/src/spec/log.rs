@@ -46,6 +46,7 @@ pub enum LogStep {
     Connect,
     Response,
     Close,
+    QuicInitial,
     HttpRequest,
     HttpResponse,
     HttpAfterResponse,
@@ -61,7 +62,7 @@ pub enum LogStep {
 
 impl LogStep {
     /// Number of steps.
-    pub const COUNT: usize = 14;
+    pub const COUNT: usize = 15;
     /// All steps with their names: first those that `log-steps` accepts, then those of profiles.
     pub const NAMES: &[(&str, Self)] = &[
         ("accept", Self::Accept),
@@ -69,6 +70,7 @@ impl LogStep {
         ("connect", Self::Connect),
         ("response", Self::Response),
         ("close", Self::Close),
+        ("quic-init", Self::QuicInitial),
         ("http-req", Self::HttpRequest),
         ("http-res", Self::HttpResponse),
         ("http-after-res", Self::HttpAfterResponse),

@@ -17,7 +17,7 @@ use super::state::{Order, Shared, State};
 use super::stream::{Stream, finish};
 use super::{Counts, Terms};
 use crate::h2::{Kill, Ping};
-use crate::quic::Link;
+use crate::quic::{Carried, Link};
 
 /// How the connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +51,8 @@ impl Connection {
         let control = Control::new(terms.max_head, terms.extends);
         let grant = StreamGrant::new(terms.max_streams);
         let shared = Rc::new(Shared { link, state: RefCell::new(State::new(terms)) });
+        let carried: Rc<dyn Carried> = shared.clone();
+        shared.link.carry(Rc::downgrade(&carried));
         Self { shared, control, grant, departure: Departure::None, limit: None, faulted: false, gone: false }
     }
 
@@ -92,7 +94,6 @@ impl Connection {
             let next = self.shared.state.borrow().next;
             self.limit = Some(next);
             self.control.go_away(next);
-            self.shared.state.borrow_mut().counts.departures_sent += 1;
             if !lasts {
                 self.departure = Departure::Graceful;
             }
@@ -146,7 +147,7 @@ impl Connection {
                 Event::Readable(id) => self.note_readable(id),
                 Event::Writable(id) => self.note_writable(id),
                 Event::Finished(id) => self.note_finished(id),
-                Event::Stopped(id, _) => self.note_stopped(id),
+                Event::Stopped(id, code) => self.note_stopped(id, code),
                 Event::Closed(_) => {
                     self.gone = true;
                     self.end();
@@ -184,7 +185,6 @@ impl Connection {
             Some(Order::Fail(code)) => {
                 self.faulted = true;
                 let state = &mut *self.shared.state.borrow_mut();
-                state.counts.connection_errors += 1;
                 state.counts.fatal += 1;
                 control::close(&self.shared.link, code);
             }
@@ -292,12 +292,12 @@ impl Connection {
     }
 
     /// Handles STOP_SENDING: the client does not want the answer.
-    fn note_stopped(&mut self, id: StreamId) -> Result<(), h3::Error> {
+    fn note_stopped(&mut self, id: StreamId, code: u64) -> Result<(), h3::Error> {
         let Some(cell) = self.shared.state.borrow().stream(id) else { return Ok(()) };
         let half = &mut *cell.half();
         {
             let state = &mut *self.shared.state.borrow_mut();
-            state.counts.resets += 1;
+            state.counts.errors.note(code);
             if half.finished {
                 state.note_acknowledged();
             } else if !half.complete {
@@ -358,8 +358,8 @@ impl Connection {
                         progress += 1;
                         let _ = self.note_writable(id);
                     }
-                    Event::Stopped(id, _) => {
-                        let _ = self.note_stopped(id);
+                    Event::Stopped(id, code) => {
+                        let _ = self.note_stopped(id, code);
                     }
                     Event::Closed(_) => self.gone = true,
                     _ => {}

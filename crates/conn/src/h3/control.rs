@@ -178,7 +178,11 @@ impl Control {
             match frame {
                 ControlFrame::Settings(_) => state.counts.settings += 1,
                 ControlFrame::GoAway(_) => state.counts.departures += 1,
-                ControlFrame::MaxPushId(_) | ControlFrame::Skipped { .. } => {
+                ControlFrame::MaxPushId(_) => {
+                    state.counts.push_limits += 1;
+                    state.conduct.note_idle_frame(&mut state.counts, state.begun);
+                }
+                ControlFrame::Skipped { .. } => {
                     state.conduct.note_idle_frame(&mut state.counts, state.begun);
                 }
                 ControlFrame::PriorityUpdate { stream, value } => {

@@ -1,6 +1,8 @@
 //! Counters of a connection of HTTP/3, and the budget of its client's faults. Must never decide the consequences of a
 //! count.
 
+use wire::h3::ErrorCode;
+
 use crate::h2::{Allowance, FAILED_STREAM};
 
 use super::Terms;
@@ -19,28 +21,47 @@ pub struct Counts {
     pub settings: u32,
     /// GOAWAY frames received.
     pub departures: u32,
-    /// Streams that the client has reset or stopped.
-    pub resets: u32,
-    /// Errors of the client that have ended the connection.
-    pub connection_errors: u32,
-    /// Errors of the client that have ended a stream.
-    pub stream_errors: u32,
-    /// Streams reset by this side.
-    pub resets_sent: u32,
-    /// GOAWAY frames sent.
-    pub departures_sent: u32,
+    /// MAX_PUSH_ID frames received.
+    pub push_limits: u32,
+    /// Codes of the streams that the client has reset or does not read.
+    pub errors: ErrorCounts,
     /// Streams that have begun.
     pub streams: u32,
-    /// Streams that have ended.
-    pub ended: u32,
-    /// How often an answer had to wait for the client or for the path.
-    pub stalls: u32,
     /// Behaviour that a correct client does not show.
     pub glitches: u32,
     /// Requests that did not become a stream because they were invalid.
     pub malformed: u32,
     /// Heads whose errors have ended the connection.
     pub fatal: u32,
+}
+
+/// Number of the codes that are counted.
+const CODES: usize = ErrorCode::ALL.len();
+
+/// Error codes received, by code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ErrorCounts([u16; CODES]);
+
+impl Default for ErrorCounts {
+    fn default() -> Self {
+        Self([0; CODES])
+    }
+}
+
+impl ErrorCounts {
+    /// Counts a code. Unknown ones are equivalent to H3_NO_ERROR (RFC 9114, section 9).
+    pub(super) fn note(&mut self, code: u64) {
+        let code = ErrorCode::of(code).unwrap_or(ErrorCode::NoError);
+        if let Some(at) = ErrorCode::ALL.iter().position(|known| *known == code) {
+            self.0[at] = self.0[at].saturating_add(1);
+        }
+    }
+
+    /// Returns the codes that were received, and how often.
+    pub fn iter(&self) -> impl Iterator<Item = (ErrorCode, u16)> + '_ {
+        let counts = ErrorCode::ALL.iter().zip(&self.0);
+        counts.filter(|(_, count)| **count > 0).map(|(code, count)| (*code, *count))
+    }
 }
 
 /// The conduct of the client.

@@ -18,7 +18,7 @@ use wire::h2::Capacity;
 use crate::glitches::GlitchLimits;
 
 pub use connection::Connection;
-pub use counts::Counts;
+pub use counts::{Counts, ErrorCounts};
 pub use grant::INITIAL_STREAMS;
 pub use stream::Stream;
 

@@ -60,9 +60,9 @@ impl Shared {
             }
             Ok(Received::End) => self.end(cell, half),
             Err(ReadError::Blocked) => Reading::Blocked,
-            Err(ReadError::Reset(_)) => {
+            Err(ReadError::Reset(code)) => {
                 let state = &mut *self.state.borrow_mut();
-                state.counts.resets += 1;
+                state.counts.errors.note(code);
                 if !half.complete {
                     state.conduct.note_failed_stream(&mut state.counts, state.begun);
                 }

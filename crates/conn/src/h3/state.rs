@@ -11,7 +11,7 @@ use super::Terms;
 use super::cell::{Half, StreamCell};
 use super::counts::{Conduct, Counts};
 use crate::h2::Kill;
-use crate::quic::Link;
+use crate::quic::{Carried, Link, StreamView};
 
 /// A connection, as its task and its streams share it.
 pub(super) struct Shared {
@@ -48,6 +48,23 @@ pub(super) struct State {
     pub(super) begun: u32,
 }
 
+impl Carried for Shared {
+    fn streams(&self, most: usize) -> (Vec<StreamView>, usize) {
+        let state = self.state.borrow();
+        let views = state.streams().take(most).map(|cell| {
+            let half = cell.half();
+            StreamView {
+                id: cell.id.number(),
+                unread: half.unread.len() + half.payload.len(),
+                is_ended: half.ended,
+                is_answered: half.complete,
+                is_released: half.released,
+            }
+        });
+        (views.collect(), state.streams.len())
+    }
+}
+
 impl Shared {
     /// Orders the end of the whole connection. The first order counts.
     pub(super) fn order(&self, order: Order) {
@@ -73,7 +90,6 @@ impl Shared {
         self.abort(cell, half, code);
         half.fail();
         let state = &mut *self.state.borrow_mut();
-        state.counts.stream_errors += 1;
         state.conduct.note_failed_stream(&mut state.counts, state.begun);
     }
 
@@ -85,7 +101,6 @@ impl Shared {
         }
         if !half.finished {
             connection.reset(cell.id, code.number());
-            self.state.borrow_mut().counts.resets_sent += 1;
         }
         self.link.wake();
     }
@@ -113,7 +128,6 @@ impl Shared {
         half.rest();
         let state = &mut *self.state.borrow_mut();
         state.open -= 1;
-        state.counts.ended += 1;
         if half.failed || !half.complete {
             state.remove(cell.id);
         }

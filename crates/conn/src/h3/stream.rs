@@ -223,7 +223,6 @@ impl Stream {
         if written > 0 || is_empty {
             return Poll::Ready(Ok(written));
         }
-        self.shared.state.borrow_mut().counts.stalls += 1;
         half.wait(cx);
         Poll::Pending
     }

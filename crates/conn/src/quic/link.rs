@@ -4,13 +4,14 @@
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use quic::{Closed, Connection, Event, Handle, Input};
 use tls::HandshakeInfo;
 
+use super::observer::{Carried, CloseCode, LinkCounts, Observer};
 use super::socket::{DatagramReceiver, Socket};
 
 /// Datagrams of one batch.
@@ -20,10 +21,10 @@ const BATCH: usize = 10;
 pub struct Link(Rc<State>);
 
 /// A connection, shared by its session's tasks and the listener.
-struct State {
+pub(super) struct State {
     socket: Rc<Socket>,
     handle: Handle,
-    connection: RefCell<Connection>,
+    pub(super) connection: RefCell<Connection>,
     /// The session's task.
     task: RefCell<Option<Waker>>,
     /// The tag of that task, for panics.
@@ -37,6 +38,15 @@ struct State {
     silent: Cell<bool>,
     /// Whether the machine has forgotten the connection.
     drained: Cell<bool>,
+    /// The client's address, to recognize that it has changed, and how often it has.
+    peer: Cell<SocketAddr>,
+    pub(super) migrations: Cell<u64>,
+    /// Events that were taken.
+    pub(super) counted: Cell<LinkCounts>,
+    /// The code with which the client has closed the connection.
+    pub(super) close_code: Cell<Option<CloseCode>>,
+    /// What it carries.
+    pub(super) carried: RefCell<Option<Weak<dyn Carried>>>,
 }
 
 /// Why a handshake has failed.
@@ -53,12 +63,24 @@ impl DatagramReceiver for State {
         if self.silent.get() {
             return;
         }
-        rt::contain(self.tag.get(), || self.connection.borrow_mut().receive(input));
+        rt::contain(self.tag.get(), || {
+            let connection = &mut *self.connection.borrow_mut();
+            connection.receive(input);
+            let peer = connection.peer();
+            if self.peer.replace(peer) != peer {
+                self.migrations.set(self.migrations.get() + 1);
+            }
+        });
         self.wake();
     }
 }
 
 impl State {
+    /// The address of the listening socket.
+    pub(super) fn listening(&self) -> SocketAddr {
+        self.socket.socket.local_address()
+    }
+
     fn wake(&self) {
         if let Some(task) = self.task.borrow_mut().take() {
             task.wake();
@@ -100,6 +122,7 @@ impl Link {
         let state = Rc::new(State {
             socket: Rc::clone(socket),
             handle,
+            peer: Cell::new(connection.peer()),
             connection: RefCell::new(connection),
             task: RefCell::default(),
             tag: Cell::new(u64::MAX),
@@ -108,6 +131,10 @@ impl Link {
             code: Cell::new(0),
             silent: Cell::new(false),
             drained: Cell::new(false),
+            migrations: Cell::new(0),
+            counted: Cell::default(),
+            close_code: Cell::new(None),
+            carried: RefCell::default(),
         });
         let receiver: Rc<dyn DatagramReceiver> = state.clone();
         socket.enter(handle, Rc::downgrade(&receiver));
@@ -117,6 +144,16 @@ impl Link {
     /// Sets the tag of the session's task: a panic while a datagram is processed is one of that task.
     pub fn set_tag(&self, tag: u64) {
         self.0.tag.set(tag);
+    }
+
+    /// Returns a view of the connection, also after this was dropped.
+    pub fn observer(&self) -> Observer {
+        Observer(Rc::clone(&self.0))
+    }
+
+    /// Sets what the connection carries.
+    pub(crate) fn carry(&self, carried: Weak<dyn Carried>) {
+        *self.0.carried.borrow_mut() = Some(carried);
     }
 
     /// Borrows the connection, to read and write streams.
@@ -137,7 +174,7 @@ impl Link {
 
     /// The address of the listening socket.
     pub fn listening(&self) -> SocketAddr {
-        self.0.socket.socket.local_address()
+        self.0.listening()
     }
 
     /// Wakes the session's task: something has to be sent.
@@ -163,6 +200,7 @@ impl Link {
                         return Poll::Ready(Ok(self.handshake_info()));
                     }
                     Some(Event::Closed(closed)) => {
+                        self.0.close_code.set(CloseCode::of(&closed));
                         let info = self.handshake_info();
                         self.0.send();
                         return Poll::Ready(Err(HandshakeFailure { closed, info }));
@@ -207,7 +245,11 @@ impl Link {
         if let Some(early) = self.0.early.borrow_mut().pop_front() {
             return Some(early);
         }
-        self.connection().poll_event()
+        let event = self.connection().poll_event();
+        if let Some(Event::Closed(closed)) = &event {
+            self.0.close_code.set(CloseCode::of(closed));
+        }
+        event
     }
 
     /// Sends what there is, and waits for the next deadline. Ready when that has passed.

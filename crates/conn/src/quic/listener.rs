@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use quic::endpoint::ServerSettings;
-use quic::{Endpoint, Incoming};
+use quic::{Endpoint, EndpointCounts, Incoming};
 use rt::net::{DatagramSocket, ReceiveBatch};
 
 use super::link::Link;
@@ -15,6 +15,15 @@ use super::socket::Socket;
 
 /// A listening UDP socket of one worker.
 pub struct Listener(Rc<Socket>);
+
+/// The counts of a listening socket since they were last taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ListenerCounts {
+    /// Those of its datagrams that no connection has received.
+    pub endpoint: EndpointCounts,
+    /// How often the kernel had no room for datagrams.
+    pub full: u64,
+}
 
 /// A connection that a client begins. Dropping it ignores the datagram.
 pub struct Arrival<'l> {
@@ -51,6 +60,11 @@ impl Listener {
         self.0.machine.borrow_mut().serve(Some(settings));
     }
 
+    /// Returns the counts since this was called before.
+    pub fn take_counts(&self) -> ListenerCounts {
+        ListenerCounts { endpoint: self.0.machine.borrow_mut().take_counts(), full: self.0.full.take() }
+    }
+
     /// The number of connections.
     pub fn connections(&self) -> usize {
         self.0.machine.borrow().connections()
@@ -76,6 +90,11 @@ impl Arrival<'_> {
     /// Whether the client's address has to be validated by a Retry packet first.
     pub fn wants_retry(&self) -> bool {
         self.socket.machine.borrow().wants_retry(&self.incoming)
+    }
+
+    /// Whether a Retry packet may be sent: the client has not sent a valid token.
+    pub fn may_retry(&self) -> bool {
+        self.incoming.may_retry()
     }
 
     /// Sends a Retry packet. A client that has sent a token already is ignored.

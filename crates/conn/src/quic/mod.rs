@@ -7,8 +7,11 @@
 
 mod link;
 mod listener;
+mod observer;
 mod socket;
 
 pub use link::{HandshakeFailure, Link};
-pub use listener::{Arrival, Listener};
+pub use listener::{Arrival, Listener, ListenerCounts};
+pub(crate) use observer::Carried;
+pub use observer::{CloseCode, LinkCounts, Observer, Statistics, StreamView};
 pub use quic::Closed;

@@ -1,7 +1,7 @@
 //! The UDP socket of a listening address on one worker, shared by its listener and its connections. Owns what waits to be
 //! sent, and the assignment of datagrams to connections. Must never accept a connection by itself.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Waker};
@@ -32,6 +32,8 @@ pub(super) struct Socket {
     listener: RefCell<Option<Waker>>,
     /// Connections that have ended silently, the newest last.
     silent: RefCell<VecDeque<Rc<dyn DatagramReceiver>>>,
+    /// How often the kernel had no room.
+    pub(super) full: Cell<u64>,
     /// Memory for datagrams to be sent.
     pub(super) out: RefCell<Vec<u8>>,
 }
@@ -63,6 +65,7 @@ impl Socket {
             waiting: RefCell::default(),
             listener: RefCell::default(),
             silent: RefCell::default(),
+            full: Cell::new(0),
             out: RefCell::default(),
         }
     }
@@ -137,6 +140,7 @@ impl Socket {
         if self.socket.try_send(&mut batches) > 0 {
             return true;
         }
+        self.full.set(self.full.get() + 1);
         let bytes = batches[0].contents.to_vec();
         let transmit = Transmit { size: bytes.len(), ..*transmit };
         self.unsent.borrow_mut().push_back(Unsent { transmit, bytes });

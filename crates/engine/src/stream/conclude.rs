@@ -127,7 +127,8 @@ pub fn log_now(view: EvalContext<'_>, step: LogStep, profile: Option<usize>) {
         let _ = view.unique_id();
     }
     learn_destination(session);
-    let before_stream = matches!(step, LogStep::TcpRequestConnection | LogStep::TcpRequestSession);
+    let before_stream =
+        matches!(step, LogStep::QuicInitial | LogStep::TcpRequestConnection | LogStep::TcpRequestSession);
     with_record(session, state, |record| {
         let mut record = Record { origin: Origin::Rule(step), ..*record };
         if before_stream {

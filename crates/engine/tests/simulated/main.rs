@@ -82,6 +82,8 @@ mod private_connections;
 mod progress;
 mod protocols;
 mod queueing;
+mod quic_initial;
+mod quic_statistics;
 mod rates;
 mod raw_tls;
 mod recording;

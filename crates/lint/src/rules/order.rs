@@ -6,8 +6,8 @@ use crate::finding::Findings;
 use crate::model::{Model, Proxy, Statement, StatementKind};
 use crate::rule::Rule;
 use config::keyword::rule::{
-    HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE, RuleSets, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT,
-    TCP_REQUEST_SESSION, TCP_RESPONSE_CONTENT,
+    HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE, QUIC_INITIAL, RuleSets, TCP_REQUEST_CONNECTION,
+    TCP_REQUEST_CONTENT, TCP_REQUEST_SESSION, TCP_RESPONSE_CONTENT,
 };
 use std::collections::BTreeMap;
 
@@ -33,6 +33,7 @@ const LISTS: &[(StatementKind, bool)] = &[
     (StatementKind::Rule(HTTP_REQUEST), true),
     (StatementKind::Rule(HTTP_RESPONSE), true),
     (StatementKind::Rule(HTTP_AFTER_RESPONSE), true),
+    (StatementKind::Rule(QUIC_INITIAL), false),
     (StatementKind::Rule(TCP_REQUEST_CONNECTION), false),
     (StatementKind::Rule(TCP_REQUEST_SESSION), false),
     (StatementKind::Rule(TCP_REQUEST_CONTENT), false),

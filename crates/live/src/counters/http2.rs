@@ -21,7 +21,7 @@ pub struct Http2Counters {
     pub open_streams: Count,
     pub connections: Count,
     pub streams: Count,
-    /// Glitches, including those of HTTP/1.
+    /// Glitches, including those of HTTP/1, but not those of HTTP/3.
     pub glitches: Count,
     /// How often payload was blocked by the window of its stream, or of its connection.
     pub stream_stalls: Count,

@@ -155,6 +155,8 @@ pub struct QuicCounters {
     /// Connections and streams; a stream is counted when its request begins.
     pub connections: Count,
     pub streams: Count,
+    /// Glitches of its clients.
+    pub glitches: Count,
 }
 
 impl Default for QuicCounters {
@@ -163,6 +165,7 @@ impl Default for QuicCounters {
             counts: std::array::from_fn(|_| Count::default()),
             connections: Count::default(),
             streams: Count::default(),
+            glitches: Count::default(),
         }
     }
 }
@@ -175,7 +178,7 @@ impl QuicCounters {
 
     /// Clears all but the numbers of what is open.
     pub(super) fn clear(&self) {
-        let own = [&self.connections, &self.streams];
+        let own = [&self.connections, &self.streams, &self.glitches];
         let counts = self.counts.iter().enumerate().filter(|(at, _)| *at != QuicCount::HalfOpenConnection as usize);
         counts.map(|(_, count)| count).chain(own).for_each(|count| count.set(0));
     }

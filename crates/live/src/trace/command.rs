@@ -49,9 +49,11 @@ pub(super) const CRITERIA: [(Criterion, &str, &str); 9] = [
 ];
 
 /// The names of HAProxy's sources for their own criteria, and the corresponding criteria of Weir.
-const OWN_CRITERIA: [(&[&str], &str, Criterion); 9] = [
+const OWN_CRITERIA: [(&[&str], &str, Criterion); 11] = [
     (&["h1"], "h1s", Criterion::Stream),
     (&["h2"], "h2s", Criterion::Stream),
+    (&["h3", "qcm"], "qcs", Criterion::Stream),
+    (&["quic"], "qconn", Criterion::Session),
     (&["fcgi"], "fstrm", Criterion::Stream),
     (&["spop"], "spop_strm", Criterion::Stream),
     (&["haterm"], "haterm", Criterion::Stream),
@@ -253,6 +255,8 @@ impl Traces {
 }
 
 fn source(name: &str) -> Option<usize> {
+    // HAProxy has a second name for this source.
+    let name = if name == "qmux" { "qcm" } else { name };
     TABLE.iter().position(|row| row.name == name)
 }
 

@@ -9,6 +9,9 @@ pub enum Source {
     Spop,
     Acme,
     Ssl,
+    H3,
+    Quic,
+    Qcm,
     H1,
     Stream,
     Peers,
@@ -20,7 +23,7 @@ pub enum Source {
 }
 
 /// Number of sources.
-pub const SOURCES: usize = 13;
+pub const SOURCES: usize = 16;
 
 /// An event of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +80,21 @@ pub mod events {
     pub const SSLC_HANDSHAKE: Event = event(Source::Ssl, 1, "sslc_hndshk", "SSL handshake");
     pub const SSLC_ERR: Event = event(Source::Ssl, 2, "sslc_err", "SSL error");
 
+    pub const H3_RX_HEADERS: Event = event(Source::H3, 0, "rx_hdr", "receipt of H3 HEADERS frame");
+    pub const H3_TX_HEADERS: Event = event(Source::H3, 1, "tx_hdr", "transmission of H3 HEADERS frame");
+    pub const H3S_NEW: Event = event(Source::H3, 2, "h3s_new", "new H3 stream");
+    pub const H3S_END: Event = event(Source::H3, 3, "h3s_end", "H3 stream terminated");
+    pub const H3C_NEW: Event = event(Source::H3, 4, "h3c_new", "new H3 connection");
+    pub const H3C_END: Event = event(Source::H3, 5, "h3c_end", "H3 connection terminated");
+
+    pub const QUIC_NEW: Event = event(Source::Quic, 0, "new_conn", "new QUIC connection");
+    pub const QUIC_FREE: Event = event(Source::Quic, 1, "conn_freed", "releasing conn. memory");
+    pub const QUIC_CLOSE: Event = event(Source::Quic, 2, "conn_close", "closing conn.");
+
+    pub const QCC_NEW: Event = event(Source::Qcm, 0, "qcc_new", "new QUIC connection");
+    pub const QCC_END: Event = event(Source::Qcm, 1, "qcc_end", "QUIC connection terminated");
+    pub const QCM_PROTOCOL_ERR: Event = event(Source::Qcm, 2, "proto_err", "protocol error");
+
     pub const H1C_ERR: Event = event(Source::H1, 0, "h1c_err", "error on H1 connection");
     pub const H1_RX_HEADERS: Event = event(Source::H1, 1, "rx_headers", "receipt of H1 headers");
     pub const H1_TX_HEADERS: Event = event(Source::H1, 2, "tx_headers", "transmission of all headers");
@@ -124,6 +142,9 @@ pub static TABLE: [SourceRow; SOURCES] = {
         row(Source::Spop, "spop", "SPOP multiplexer", &[SPOP_CONN_NEW, SPOP_CONN_END, SPOP_CONN_ERR, SPOP_RX_ACK, SPOP_TX_NOTIFY, SPOP_STRM_ERR]),
         row(Source::Acme, "acme", "ACME", &[ACME_NEW, ACME_TASK]),
         row(Source::Ssl, "ssl", "SSL xprt", &[SSLC_NEW, SSLC_HANDSHAKE, SSLC_ERR]),
+        row(Source::H3, "h3", "HTTP/3 transcoder", &[H3_RX_HEADERS, H3_TX_HEADERS, H3S_NEW, H3S_END, H3C_NEW, H3C_END]),
+        row(Source::Quic, "quic", "QUIC xprt", &[QUIC_NEW, QUIC_FREE, QUIC_CLOSE]),
+        row(Source::Qcm, "qcm", "QUIC multiplexer", &[QCC_NEW, QCC_END, QCM_PROTOCOL_ERR]),
         row(Source::H1, "h1", "HTTP/1 multiplexer", &[H1C_ERR, H1_RX_HEADERS, H1_TX_HEADERS, H1S_ERR, H1S_END]),
         row(Source::Stream, "stream", "Applicative stream", &[STREAM_NEW, STREAM_FREE, STREAM_ERR, SERVER_STATE]),
         row(Source::Peers, "peers", "Peers protocol", &[PEER_NEW, PEER_END]),

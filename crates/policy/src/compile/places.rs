@@ -1,7 +1,8 @@
 //! The places where rules are evaluated, by rule set and kind of proxy. Must never look into a rule.
 
 use config::keyword::rule::{
-    HTTP_REQUEST, RuleSets, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT, TCP_REQUEST_SESSION, TCP_RESPONSE_CONTENT,
+    HTTP_REQUEST, QUIC_INITIAL, RuleSets, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT, TCP_REQUEST_SESSION,
+    TCP_RESPONSE_CONTENT,
 };
 use config::spec::{ProxyKind, ProxySpec};
 use expression::sample::EvalPlace;
@@ -15,7 +16,7 @@ pub(super) fn named_place(place: EvalPlace, written: &ProxySpec) -> EvalPlace {
 /// rules may use backend fetches.
 pub(super) fn place(set: RuleSets, kind: ProxyKind) -> EvalPlace {
     match (set, kind) {
-        (TCP_REQUEST_CONNECTION, _) => EvalPlace::Connection,
+        (QUIC_INITIAL | TCP_REQUEST_CONNECTION, _) => EvalPlace::Connection,
         (TCP_REQUEST_SESSION, _) => EvalPlace::Session,
         (TCP_REQUEST_CONTENT, ProxyKind::Frontend) => EvalPlace::FrontRequestContent,
         (TCP_REQUEST_CONTENT, _) => EvalPlace::BackRequestContent,
@@ -25,4 +26,12 @@ pub(super) fn place(set: RuleSets, kind: ProxyKind) -> EvalPlace {
         (_, ProxyKind::Frontend) => EvalPlace::FrontResponseHead,
         _ => EvalPlace::BackResponseHead,
     }
+}
+
+/// The rule set whose messages quote three words of a line.
+pub(super) const QUIC: &str = "quic-initial";
+
+/// Whether a rule of that name is one on a connection or on its bytes, as messages distinguish them.
+pub(super) fn is_of_transport(what: &str) -> bool {
+    what.starts_with("tcp-") || what.starts_with(QUIC)
 }

@@ -3,7 +3,7 @@
 
 use super::Compiler;
 use super::names::{Reach, SpecNames, position};
-use super::places::{named_place, place};
+use super::places::{QUIC, is_of_transport, named_place, place};
 use crate::program::StatsPage;
 use crate::rule::{
     Action, BodyWait, Decompression, Parsing, PersistRule, Rule, RuleError, RuleNames, Rules, ServerChoice, ServerRule,
@@ -12,8 +12,8 @@ use crate::rule::{
 use config::diagnostic::{Diagnostic, Form, ReportOrder, Severity};
 use config::document::Word;
 use config::keyword::rule::{
-    HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE, RULE_SETS, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT,
-    TCP_REQUEST_SESSION, TCP_RESPONSE_CONTENT,
+    HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE, QUIC_INITIAL, RULE_SETS, TCP_REQUEST_CONNECTION,
+    TCP_REQUEST_CONTENT, TCP_REQUEST_SESSION, TCP_RESPONSE_CONTENT,
 };
 use config::span::Span;
 use config::spec::{Mode, PersistRuleSpec, ProxyKind, ProxySpec, RuleLineSpec, RuleSpec, Spec};
@@ -44,8 +44,8 @@ impl Compiler<'_> {
         let names = self.names(spec, Some(index));
         let reach = self.acls(&written.rules.acls, &names);
         let mut compiled = CompiledRules::default();
-        let mut lists: [Vec<Rule>; 7] = Default::default();
-        let mut inherited = [false; 7];
+        let mut lists: [Vec<Rule>; 8] = Default::default();
+        let mut inherited = [false; 8];
         for rule in &written.rules.rules {
             let Some(found) = self.rule(rule, written, &reach, &names) else { continue };
             let list = match rule.set {
@@ -56,6 +56,7 @@ impl Compiler<'_> {
                 TCP_REQUEST_SESSION => 4,
                 TCP_REQUEST_CONTENT => 5,
                 TCP_RESPONSE_CONTENT => 6,
+                QUIC_INITIAL => 7,
                 _ => continue,
             };
             // Rules of the 'defaults' section may end before those of the proxy.
@@ -199,9 +200,11 @@ impl Compiler<'_> {
             return true;
         }
         let hint = nearest(&first.text, ["if", "unless"]).map(|known| format!("did you mean '{known}'?"));
-        if what.starts_with("tcp-") {
+        if is_of_transport(what) {
             let owner = owner(written);
-            let message = format!("'{what}' only accepts 'if' or 'unless', in {owner} (got '{}')", first.text);
+            // HAProxy quotes three words of the line.
+            let third = if what.starts_with(QUIC) { format!(" {}", first.text) } else { String::new() };
+            let message = format!("'{what}{third}' only accepts 'if' or 'unless', in {owner} (got '{}')", first.text);
             self.alert_with_hint(first.span, Form::Parsing, message, hint);
         } else {
             let message =
@@ -243,7 +246,7 @@ impl Compiler<'_> {
             }
             Err(RuleError { message, hint, span, .. }) => {
                 let owner = owner(written);
-                let message = if what.starts_with("tcp-") {
+                let message = if is_of_transport(&what) {
                     message
                 } else {
                     format!("error detected in {owner} while parsing '{what}' rule : {message}.")
@@ -260,9 +263,10 @@ impl Compiler<'_> {
             Ok(condition) => condition,
             Err((error, span)) => {
                 let (why, owner) = (error.message, owner(written));
-                let message = if what.starts_with("tcp-") {
+                let message = if is_of_transport(&what) {
                     let word = rest.first().map_or("if", |word| &word.text);
-                    format!("'{what}' : error detected in {owner} while parsing '{word}' condition : {why}")
+                    let third = if what.starts_with(QUIC) { format!(" {word}") } else { String::new() };
+                    format!("'{what}{third}' : error detected in {owner} while parsing '{word}' condition : {why}")
                 } else {
                     format!("error detected while parsing an '{what}' condition : {why}.")
                 };
@@ -270,7 +274,7 @@ impl Compiler<'_> {
                 return None;
             }
         };
-        let set_name = if set_name.starts_with("tcp-") { set_name } else { "" };
+        let set_name = if is_of_transport(set_name) { set_name } else { "" };
         self.warn_of_misfit(condition.as_ref(), rest, place, named_place(place, written), set_name, written);
         self.warn_of_haste(&action, condition.as_ref(), rule, written);
         if self.misses_filter(&action, line, written) || self.misses_buffers(&action, line, written, names) {
@@ -556,11 +560,20 @@ pub(super) fn rule_place(line: &RuleLineSpec) -> RulePlace {
 }
 
 /// Converts the lists of rules, in the order of collection, to [`Rules`].
-fn by_set(lists: [Vec<Rule>; 7], written: &ProxySpec) -> Rules {
-    let [http_request, http_response, http_after_response, connection, session, request_content, response_content] =
-        lists.map(Vec::into_boxed_slice);
+fn by_set(lists: [Vec<Rule>; 8], written: &ProxySpec) -> Rules {
+    let [
+        http_request,
+        http_response,
+        http_after_response,
+        connection,
+        session,
+        request_content,
+        response_content,
+        quic_initial,
+    ] = lists.map(Vec::into_boxed_slice);
     let delay = |millis: Option<u64>| millis.filter(|millis| *millis > 0).map(Duration::from_millis);
     Rules {
+        quic_initial,
         connection,
         session,
         request_content,

@@ -70,6 +70,8 @@ impl Rule {
 /// The rules of a proxy, by rule set, each in the order of evaluation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rules {
+    /// `quic-initial`.
+    pub quic_initial: Box<[Rule]>,
     /// `tcp-request connection`.
     pub connection: Box<[Rule]>,
     /// `tcp-request session`.
@@ -102,7 +104,7 @@ impl Rules {
 
     /// Whether there are no rules of any set.
     pub fn are_absent(&self) -> bool {
-        let sets = [&self.connection, &self.session, &self.request_content];
+        let sets = [&self.quic_initial, &self.connection, &self.session, &self.request_content];
         sets.iter().all(|rules| rules.is_empty()) && !self.see_requests() && !self.see_answers() && self.spoe.is_none()
     }
 

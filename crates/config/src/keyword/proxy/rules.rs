@@ -4,10 +4,10 @@ use super::{ProxyContext, ProxyKeyword, group, supported};
 use crate::document::Line;
 use crate::keyword::argument::milliseconds;
 use crate::keyword::place::places::{
-    BACK_ONLY_EVERYWHERE, BACK_TCP, FILTER, FRONT, FRONT_TCP, NAMED, NAMED_TCP, NO_DEFAULTS,
+    BACK_ONLY_EVERYWHERE, BACK_TCP, FILTER, FRONT_QUIC, FRONT_TCP, NAMED, NAMED_TCP, NO_DEFAULTS,
 };
 use crate::keyword::{filter, rule};
-use crate::spec::RulesSpec;
+use crate::spec::{Mode, RulesSpec};
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ProxyKeyword] = &[
@@ -76,7 +76,7 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         response_inspect_delay,
     ),
     group(
-        FRONT,
+        FRONT_QUIC,
         "quic-initial",
         "<action> [{ if | unless } <condition>]",
         "Rules on the first packet of a QUIC connection.",
@@ -109,6 +109,7 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
 /// Stages of request rules in the order of their evaluation, and of response rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub(super) enum Stage {
+    QuicInitial,
     Connection,
     Session,
     Content,
@@ -122,7 +123,8 @@ pub(super) enum Stage {
 }
 
 impl Stage {
-    const REQUEST: [Self; 8] = [
+    const REQUEST: [Self; 9] = [
+        Self::QuicInitial,
         Self::Connection,
         Self::Session,
         Self::Content,
@@ -136,6 +138,7 @@ impl Stage {
 
     const fn name(self) -> &'static str {
         match self {
+            Self::QuicInitial => "a 'quic-initial'",
             Self::Connection => "a 'tcp-request connection'",
             Self::Session => "a 'tcp-request session'",
             Self::Content => "a 'tcp-request content'",
@@ -153,6 +156,7 @@ impl Stage {
     fn is_there(self, rules: &RulesSpec) -> bool {
         let has = |set| rules.rules.iter().any(|rule| rule.set == set && !rule.line.inherited);
         match self {
+            Self::QuicInitial => has(rule::QUIC_INITIAL),
             Self::Connection => has(rule::TCP_REQUEST_CONNECTION),
             Self::Session => has(rule::TCP_REQUEST_SESSION),
             Self::Content => has(rule::TCP_REQUEST_CONTENT),
@@ -265,5 +269,10 @@ fn tcp_response_content(context: &mut ProxyContext<'_>, line: &Line) {
 }
 
 fn quic_initial(context: &mut ProxyContext<'_>, line: &Line) {
+    if context.draft.spec.mode != Mode::Http {
+        let message = format!("'quic-initial' : proxy '{}' does not use HTTP mode", context.name());
+        return context.report.alert(line.span(0), message);
+    }
+    warn_of_order(context, line, Stage::QuicInitial);
     rule::read(context, line, 1, rule::QUIC_INITIAL);
 }

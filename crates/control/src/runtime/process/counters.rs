@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use config::spec::RuntimeLevel;
 use engine::worker::{Process, Worker};
-use live::counters::{Http2Counters, ObjectCounters};
+use live::counters::{Http2Counters, ObjectCounters, QuicCounters};
 
 use super::super::{Call, Command, Pending, Run};
 
@@ -34,6 +34,10 @@ impl CounterSources<'_> {
         workers.flat_map(|worker| self.proxies.iter().map(|index| of(&worker.proxies[*index].front))).sum()
     }
 
+    fn http3(&self, of: impl Fn(&QuicCounters) -> &live::counters::Count) -> u64 {
+        self.proxies.iter().map(|index| self.process.counters.quic(*index, &of)).sum()
+    }
+
     fn http2(&self, front: bool, of: impl Fn(&Http2Counters) -> &live::counters::Count) -> u64 {
         self.proxies.iter().map(|index| self.process.counters.http2(*index, front, &of)).sum()
     }
@@ -53,6 +57,7 @@ const ROWS: &[Row] = &[
     }),
     ("CNT", "memory.rs alloc()", "memory was refused", |_| base::memory::PROCESS.failed() as u64),
     ("GLT", "h2/server.rs", "glitches of clients", |found| found.http2(true, |counters| &counters.glitches)),
+    ("GLT", "h3/connection.rs", "glitches of clients", |found| found.http3(|counters| &counters.glitches)),
     ("GLT", "h2/client.rs", "glitches of servers", |found| found.http2(false, |counters| &counters.glitches)),
     ("GLT", "h2/server.rs", "connections of clients ended by an error of HTTP/2", |found| {
         found.http2(true, |counters| &counters.connection_errors)

@@ -28,6 +28,7 @@ mod otel;
 mod peers;
 mod platform;
 mod profiling;
+mod quic;
 mod resolvers;
 mod rules;
 mod servers;
@@ -85,6 +86,7 @@ const TABLES: &[&[Command<Worker>]] = &[
     peers::TABLE,
     resolvers::TABLE,
     frontends::TABLE,
+    quic::TABLE,
     sessions::TABLE,
     tables::TABLE,
     variables::TABLE,

@@ -34,6 +34,7 @@ pub(crate) struct RuleRow<'p> {
 pub(crate) fn rows<'p>(proxy: &'p Proxy, costs: &ListCosts, out: &mut Vec<RuleRow<'p>>) {
     let rules = &proxy.rules;
     let before = [
+        ("quic-initial", &rules.quic_initial),
         ("tcp-request connection", &rules.connection),
         ("tcp-request session", &rules.session),
         ("tcp-request content", &rules.request_content),

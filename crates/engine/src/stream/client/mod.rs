@@ -10,6 +10,7 @@ pub(super) mod content;
 mod ends;
 mod handshake;
 pub mod http;
+pub mod initial;
 pub(super) mod keep_or_close;
 pub mod multiplexed;
 mod quic;

@@ -17,6 +17,7 @@ use super::run::{Rejection, judge, leave};
 use super::{handshake, multiplexed};
 use crate::generation::FrontendHandle;
 use crate::handshake::are_too_many;
+use crate::quic_counts::QuicTally;
 use crate::session::Session;
 use crate::session::task::StreamTask;
 use crate::stream::record::metrics::{self, Handshake};
@@ -77,7 +78,10 @@ async fn run(session: LocalRc<StreamTask>, link: Link) {
 /// Serves a connection from its handshake on, until it and all of its streams have ended.
 async fn serve(session: &LocalRc<StreamTask>, link: Link) {
     session.register().await;
-    if !rt::boxed(secure(session, &link)).await {
+    let tally = QuicTally::new(session, link.observer());
+    let is_secure = rt::boxed(secure(session, &link)).await;
+    tally.end_handshake(is_secure);
+    if !is_secure {
         return;
     }
     if !session.proxy().rules.session.is_empty()
@@ -91,7 +95,11 @@ async fn serve(session: &LocalRc<StreamTask>, link: Link) {
     let terms = multiplexed::terms(session, Protocol::H3, share.as_deref());
     let Some(connection) = Connection::over_quic(link, terms) else { return };
     let mut client = QuicClient::new();
-    multiplexed::serve_quic(session, &mut client, connection, share).await;
+    tracing::session(session, &events::QCC_NEW, "new QUIC connection");
+    tracing::session(session, &events::H3C_NEW, "new H3 connection");
+    tally.during(multiplexed::serve_quic(session, &mut client, connection, share)).await;
+    tracing::session(session, &events::H3C_END, "H3 connection terminated");
+    tracing::session(session, &events::QCC_END, "QUIC connection terminated");
 }
 
 /// Performs the handshake. Returns false if the connection has ended; the reason was logged.

@@ -2,6 +2,7 @@
 //! never cost a request more than one check per event while nothing is traced.
 
 use config::spec::Mode;
+use conn::quic::CloseCode;
 use live::trace::{Event, Level, Subject, events};
 
 use crate::session::Session;
@@ -45,6 +46,21 @@ pub(crate) fn session(session: &Session, event: &Event, what: &str) {
     session.worker.trace(event, Level::User, || subject(session, None), text);
 }
 
+/// Traces that a client has closed its QUIC connection.
+#[inline]
+pub(crate) fn closed(session: &Session, code: CloseCode) {
+    let text = || {
+        let what = match code {
+            CloseCode::Transport(code) => format!("QUIC connection closed by the client: transport error {code:#x}"),
+            CloseCode::Application(code) => {
+                format!("QUIC connection closed by the client: application error {code:#x}")
+            }
+        };
+        (what, parties(session, None))
+    };
+    session.worker.trace(&events::QUIC_CLOSE, Level::User, || subject(session, None), text);
+}
+
 /// Traces an event of a stream.
 #[inline]
 pub(crate) fn stream(
@@ -67,8 +83,14 @@ fn request_line(state: &StreamState) -> String {
 /// Traces that a request's head was received, with which the stream begins.
 #[inline]
 pub(crate) fn request(session: &Session, state: &StreamState) {
-    let (event, name) =
-        if session.has_several() { (&events::H2_RX_HEADERS, "H2") } else { (&events::H1_RX_HEADERS, "H1") };
+    let (event, name) = match session.protocol_facts().major {
+        3 => (&events::H3_RX_HEADERS, "H3"),
+        2 => (&events::H2_RX_HEADERS, "H2"),
+        _ => (&events::H1_RX_HEADERS, "H1"),
+    };
+    if session.protocol_facts().major == 3 {
+        stream(session, state, &events::H3S_NEW, Level::State, || "new H3 stream".to_owned());
+    }
     stream(session, state, event, Level::User, || format!("rcvd {name} request headers: {}", request_line(state)));
     stream(session, state, &events::STREAM_NEW, Level::User, || "new stream".to_owned());
 }
@@ -90,7 +112,11 @@ pub(crate) fn service(session: &Session, state: &StreamState, event: &Event) {
 /// Traces an invalid request.
 #[cold]
 pub(crate) fn refused(session: &Session, state: &StreamState, status: u16) {
-    let event = if session.has_several() { &events::H2C_ERR } else { &events::H1C_ERR };
+    let event = match session.protocol_facts().major {
+        3 => &events::QCM_PROTOCOL_ERR,
+        2 => &events::H2C_ERR,
+        _ => &events::H1C_ERR,
+    };
     stream(session, state, event, Level::Error, || format!("invalid request, status {status}"));
 }
 
@@ -136,8 +162,11 @@ pub(crate) fn bad_answer(session: &Session, state: &StreamState, of_application:
 /// Traces that a response is sent to the client.
 #[inline]
 pub(crate) fn answered(session: &Session, state: &StreamState) {
-    let (event, name) =
-        if session.has_several() { (&events::H2_TX_HEADERS, "H2") } else { (&events::H1_TX_HEADERS, "H1") };
+    let (event, name) = match session.protocol_facts().major {
+        3 => (&events::H3_TX_HEADERS, "H3"),
+        2 => (&events::H2_TX_HEADERS, "H2"),
+        _ => (&events::H1_TX_HEADERS, "H1"),
+    };
     let what = || format!("sending {name} response headers: {}", state.response.status());
     stream(session, state, event, Level::User, what);
 }
@@ -146,6 +175,7 @@ pub(crate) fn answered(session: &Session, state: &StreamState) {
 #[inline]
 pub(crate) fn ended(session: &Session, state: &StreamState) {
     let end = match session.proxy().mode {
+        Mode::Http if session.protocol_facts().major == 3 => &events::H3S_END,
         Mode::Http if session.has_several() => &events::H2S_END,
         Mode::Http => &events::H1S_END,
         _ => &events::PT_END,

@@ -193,7 +193,9 @@ impl Session {
 pub fn glitches(session: &Session, glitches: u32) {
     let known = session.protocol_facts();
     session.note_protocol(ProtocolFacts { glitches: known.glitches.saturating_add(glitches), ..known });
-    session.counters().front_http2.glitches.add(u64::from(glitches));
+    let counters = session.counters();
+    let all = if known.major == 3 { &counters.front_quic.used().glitches } else { &counters.front_http2.glitches };
+    all.add(u64::from(glitches));
     if let Some(tracking) = session.known_tracking() {
         tracking.borrow().each(rt::now(), |entry, _| {
             entry.add(DataKind::GlitchCnt, 0, glitches.into());

@@ -45,7 +45,7 @@ pub fn ending<'r>(view: EvalContext<'_>, ended: &'r Final) -> Ending<'r> {
         Final::Tarpit(answer) => {
             with_text(view, answer, |status, text| answered(Cause::Proxy, status, text, AnswerTiming::Late))
         }
-        Final::Reject | Final::Close => answered(Cause::Proxy, 0, None, AnswerTiming::Never),
+        Final::Reject | Final::Close | Final::SendRetry => answered(Cause::Proxy, 0, None, AnswerTiming::Never),
         Final::SilentDrop(hops) => Ending::silent(*hops),
         Final::Challenge(realm) => {
             let proxied = view.session.proxy().http.asks_as_proxy(&view.state.request);

@@ -115,7 +115,7 @@ impl Row {
 #[allow(dead_code, reason = "the compiler reads it")]
 fn of_rule(ending: &Final) -> Option<&'static str> {
     match ending {
-        Final::Allow | Final::SwitchMode(_) => None,
+        Final::Allow | Final::SwitchMode(_) | Final::SendRetry => None,
         Final::Reject => Some("reject"),
         Final::Close => Some("tcp-response content close"),
         Final::SilentDrop(_) => Some("silent-drop"),

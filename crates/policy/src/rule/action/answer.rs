@@ -34,6 +34,8 @@ pub enum Final {
     SwitchMode(Option<MuxProtocol>),
     /// Close the connection without a response.
     Reject,
+    /// Send a Retry packet to the client of a QUIC connection.
+    SendRetry,
     /// Close the server connection; received data is forwarded.
     Close,
     /// Drop the client connection silently, or with a reset of the given TTL.

@@ -3,7 +3,8 @@
 use super::{Action, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
 use config::keyword::rule::{
-    HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT, TCP_REQUEST_SESSION,
+    HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE, QUIC_INITIAL, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT,
+    TCP_REQUEST_SESSION,
 };
 use config::spec::LogStep;
 
@@ -15,6 +16,7 @@ fn do_log(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleEr
         HTTP_REQUEST => LogStep::HttpRequest,
         HTTP_RESPONSE => LogStep::HttpResponse,
         HTTP_AFTER_RESPONSE => LogStep::HttpAfterResponse,
+        QUIC_INITIAL => LogStep::QuicInitial,
         TCP_REQUEST_CONNECTION => LogStep::TcpRequestConnection,
         TCP_REQUEST_SESSION => LogStep::TcpRequestSession,
         TCP_REQUEST_CONTENT => LogStep::TcpRequestContent,

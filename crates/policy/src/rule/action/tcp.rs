@@ -11,6 +11,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 pub(super) const TABLE: &[Row] = &[
     row("accept", |_, _| ending(Final::Allow)),
     row("reject", |_, _| ending(Final::Reject)),
+    row("dgram-drop", |_, _| ending(Final::SilentDrop(None))),
+    row("send-retry", |_, _| ending(Final::SendRetry)),
     row("close", |_, _| ending(Final::Close)),
     row("silent-drop", silent_drop),
     row("switch-mode", switch_mode),
