@@ -29,8 +29,17 @@ fn with<F: Future<Output = ()> + 'static>(protocol: Protocol, (workers, most): (
             let address = Address::Inet(AT.parse().unwrap());
             let socket = ListeningSocket::bind(&address, &BindOptions::default()).unwrap();
             let sockets = vec![Listening { protocol, ..socket.into() }];
-            Service { sockets, datagrams: Vec::new(), workers, most, line: None, starter: None, at_end: || {} }
-                .into_main()
+            Service {
+                sockets,
+                quic: Vec::new(),
+                datagrams: Vec::new(),
+                workers,
+                most,
+                line: None,
+                starter: None,
+                at_end: || {},
+            }
+            .into_main()
         });
         simulation.run(main, script());
     }

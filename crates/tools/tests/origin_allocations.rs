@@ -69,6 +69,7 @@ fn a_warm_origin_allocates_nothing_for_an_answer() {
     let address = socket.local_address().inet().unwrap();
     let service = Service {
         sockets: vec![socket.into()],
+        quic: Vec::new(),
         datagrams: Vec::new(),
         workers: 1,
         most: 100,

@@ -4,8 +4,8 @@
 use super::arguments::Settings;
 use super::child::Stop;
 use super::programs;
-use super::scenario::template::fill;
-use super::scenario::{self, Proxy, Source, shipped};
+use super::scenario::template::{Values, fill};
+use super::scenario::{self, Proxy, RequiredFeature, Source, shipped};
 use super::stage::{self, Stage};
 use super::steps::{self, BenchStep};
 use crate::Outcome;
@@ -99,7 +99,8 @@ fn find(name: &str) -> Result<Source, Outcome> {
     scenario::read(name, &text).map_err(Outcome::Misused)
 }
 
-/// Leaves out proxies with unmet prerequisites, and optional ones whose program or a required file is missing.
+/// Leaves out proxies with unmet prerequisites, and optional ones whose program, a required file or a required feature is
+/// missing.
 ///
 /// # Errors
 /// One line if something required is missing, or if no proxy is left.
@@ -112,7 +113,10 @@ pub fn leave_out(prepared: &mut PreparedRun, stage: &Stage) -> Result<(), Stop> 
         let program = fill(proxy.command[0].get_ref(), &values)?;
         let needs = proxy.needs.iter().map(|file| fill(file.get_ref(), &values));
         let needs = needs.collect::<Result<Vec<String>, _>>()?;
-        let lacking = lacking(&program, &needs);
+        let lacking = match lacking(&program, &needs) {
+            None => lacking_feature(&proxy, &values, stage)?,
+            lacking => lacking,
+        };
         if let Some(what) = &proxy.waits_for {
             prepared.left_out.push(format!("{name} is left out: it waits for what Weir does not have yet: {what}"));
         } else {
@@ -137,6 +141,16 @@ fn lacking(program: &str, needs: &[String]) -> Option<String> {
     }
     let lacks = |file: &&String| !file.is_empty() && !Path::new(file).exists();
     needs.iter().find(lacks).map(|file| format!("there is no {file} here"))
+}
+
+/// Returns a message about a missing feature.
+fn lacking_feature(proxy: &Proxy, values: &Values, stage: &Stage) -> Result<Option<String>, Stop> {
+    let Some(RequiredFeature { command, text }) = &proxy.requires else { return Ok(None) };
+    let folder = stage.write(proxy.name.get_ref(), [], values)?;
+    let command = stage::words(command, values)?;
+    let printed = programs::output(&command, &folder.join("features"))?;
+    let (has, shown, text) = (printed.contains(text.get_ref()), command.join(" "), text.get_ref());
+    Ok((!has).then(|| format!("'{shown}' does not print '{text}'")))
 }
 
 /// Returns a proxy's version.

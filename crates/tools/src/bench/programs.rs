@@ -4,6 +4,7 @@
 use super::child::{ChildProcess, Output, Stop, plain};
 use base::ProcessorSet;
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,6 +14,9 @@ const ELSEWHERE: &str = "/usr/local/sbin:/usr/sbin:/sbin";
 
 /// Timeout of a program that prints its version.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Maximum size of the text that a program prints about itself, in bytes.
+const LARGEST_OUTPUT: u64 = 1 << 20;
 
 /// Maximum length of a version, in bytes.
 const LONGEST_VERSION: usize = 200;
@@ -38,16 +42,26 @@ fn runs(file: &Path) -> bool {
 /// # Errors
 /// An interruption.
 pub fn version(command: &[String], log: &Path) -> Result<String, Stop> {
+    let text = output(command, log)?;
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    Ok(plain(line).chars().take(LONGEST_VERSION).collect())
+}
+
+/// Returns the beginning of the text that a command prints about its program.
+///
+/// # Errors
+/// An interruption.
+pub fn output(command: &[String], log: &Path) -> Result<String, Stop> {
     let started = ChildProcess::start("the version", command, &ProcessorSet::EMPTY, log, Output::Log);
     match started.map_err(Stop::Failed).and_then(|mut started| started.wait(PATIENCE)) {
         Err(Stop::Interrupted) => return Err(Stop::Interrupted),
         // Some programs print their version and exit with an error.
         Ok(()) | Err(Stop::Failed(_)) => {}
     }
-    let said = fs::read(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&said).into_owned();
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    Ok(plain(line).chars().take(LONGEST_VERSION).collect())
+    let mut said = Vec::new();
+    // A program that prints nothing has no log.
+    let _ = fs::File::open(log).and_then(|log| log.take(LARGEST_OUTPUT).read_to_end(&mut said));
+    Ok(String::from_utf8_lossy(&said).into_owned())
 }
 
 #[cfg(test)]
@@ -70,6 +84,8 @@ mod tests {
         assert_eq!(say("printf '\\na 1.0\\tx\\nmore\\n'"), "a 1.0 x");
         assert_eq!(say("echo 'b 2.0' >&2; exit 1"), "b 2.0");
         assert_eq!(say(":"), "");
+        let all = output(&["sh".to_owned(), "-c".to_owned(), "echo a; echo b >&2".to_owned()], &log).unwrap();
+        assert_eq!(all, "a\nb\n");
         std::fs::remove_file(log).unwrap();
     }
 }

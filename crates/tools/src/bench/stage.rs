@@ -159,6 +159,8 @@ pub struct Origins {
     ports: Vec<ReservedPort>,
     /// Port of the default origin for the direct way, if that uses TLS.
     secure: Option<ReservedPort>,
+    /// Whether the load speaks HTTP/3.
+    speaks_h3: bool,
     on: ProcessorSet,
     running: Vec<ChildProcess>,
 }
@@ -174,7 +176,8 @@ impl Origins {
         stage.set_origins(&numbers);
         let is_secure = scenario.load.scheme.as_ref().is_some_and(|scheme| scheme.get_ref() == "https");
         let secure = (is_secure && scenario.origin.is_empty()).then(ReservedPort::new).transpose()?;
-        Ok(Self { ports, secure, on: ProcessorSet::EMPTY, running: Vec::new() })
+        let speaks_h3 = scenario.load.options.iter().any(|option| option == "--h3");
+        Ok(Self { ports, secure, speaks_h3, on: ProcessorSet::EMPTY, running: Vec::new() })
     }
 
     /// Runs the origins on those processors: they are restarted if they ran on others.
@@ -204,7 +207,11 @@ impl Origins {
             None => {
                 let weir = values.get("weir").cloned().unwrap_or_default();
                 let secure = self.secure.as_ref().map(|secure| format!(":{}", secure.number())).unwrap_or_default();
-                vec![weir, "origin".to_owned(), "-L".to_owned(), format!("127.0.0.1:{port}{secure}")]
+                let mut words = vec![weir, "origin".to_owned(), "-L".to_owned(), format!("127.0.0.1:{port}{secure}")];
+                if let Some(secure) = self.secure.as_ref().filter(|_| self.speaks_h3) {
+                    words.extend(["--quic".to_owned(), format!("127.0.0.1:{}", secure.number())]);
+                }
+                words
             }
         };
         let mut started = ChildProcess::start(&name, &command, &self.on, &folder.join("log"), Output::Log)?;

@@ -24,6 +24,10 @@ pub struct Counters {
     pub answers: u64,
     /// Bytes received, including heads and chunked coding.
     pub received: u64,
+    /// QUIC packets sent over connections that have ended.
+    pub packets: u64,
+    /// Those of them that were lost.
+    pub lost_packets: u64,
     pub errors: Errors,
     /// Requests without a complete response at the end of the run: sent ones, and at a constant rate also those
     /// that were due and found no free connection. The times include how long they had waited by then. The last second
@@ -79,6 +83,8 @@ impl Counters {
             requests: 0,
             answers: 0,
             received: 0,
+            packets: 0,
+            lost_packets: 0,
             errors: Errors::default(),
             unanswered: 0,
             statuses: Box::new([0; STATUSES]),
@@ -97,6 +103,8 @@ impl Counters {
         self.requests += other.requests;
         self.answers += other.answers;
         self.received += other.received;
+        self.packets += other.packets;
+        self.lost_packets += other.lost_packets;
         self.errors.add(other.errors);
         self.unanswered += other.unanswered;
         for (sum, count) in self.statuses.iter_mut().zip(other.statuses.iter()) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tls::provider::Algorithms;
+use tls::provider::{Algorithms, Version};
 use tls::verify::Authorities;
 
 /// Parameters set by the command line.
@@ -39,8 +39,8 @@ pub struct Plan {
     pub first_untimed: bool,
     /// `-F`: the request is sent with the handshake's last segment.
     pub send_with_handshake: bool,
-    /// `--h2` and `--streams`: maximum number of concurrent requests on each HTTP/2 connection. `None`: HTTP/1.
-    pub streams: Option<u32>,
+    /// `--h2`, `--h3` and `--streams`.
+    pub protocol: Protocol,
     /// TLS of `https://` URLs.
     pub tls: Tls,
     /// `-O`: bytes of network overhead, and the size of the payload that each belongs to; added to the counted bytes.
@@ -53,16 +53,52 @@ impl Plan {
     /// Returns the TLS settings of connections.
     #[must_use]
     pub fn tls_settings(&self) -> tls::client::Settings {
+        let (alpn, versions) = match self.protocol {
+            Protocol::Http1 => (Vec::new(), self.tls.algorithms.versions),
+            Protocol::Http2 { .. } => (vec![b"h2".to_vec()], self.tls.algorithms.versions),
+            // QUIC has no other version (RFC 9001, section 4.2).
+            Protocol::Http3 { .. } => (vec![b"h3".to_vec()], (Version::Tls13, Version::Tls13)),
+        };
         tls::client::Settings {
             unused: None,
-            algorithms: self.tls.algorithms.clone(),
-            alpn: self.streams.map(|_| vec![b"h2".to_vec()]).unwrap_or_default(),
+            algorithms: Algorithms { versions, ..self.tls.algorithms.clone() },
+            alpn,
             authorities: self.tls.authorities.clone(),
             host: None,
             certificate: None,
             resumes: self.tls.reuse,
             limits: tls::limits::RecordLimits::default(),
             early_data: false,
+        }
+    }
+}
+
+/// Protocol of connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Protocol {
+    /// HTTP/1.1.
+    #[default]
+    Http1,
+    /// HTTP/2 over TCP.
+    Http2 {
+        /// Maximum number of concurrent requests on each connection.
+        streams: u32,
+    },
+    /// HTTP/3 over QUIC.
+    Http3 {
+        /// Maximum number of concurrent requests on each connection.
+        streams: u32,
+    },
+}
+
+impl Protocol {
+    /// Returns the same protocol with one request at a time.
+    #[must_use]
+    pub fn with_one_stream(self) -> Self {
+        match self {
+            Self::Http1 => Self::Http1,
+            Self::Http2 { .. } => Self::Http2 { streams: 1 },
+            Self::Http3 { .. } => Self::Http3 { streams: 1 },
         }
     }
 }

@@ -16,6 +16,8 @@ pub struct Settings {
     pub listen: Vec<Address>,
     /// Listening addresses with TLS.
     pub secure: Vec<Address>,
+    /// Listening addresses for HTTP/3.
+    pub quic: Vec<Address>,
     /// Listening addresses of the FastCGI application.
     pub fcgi: Vec<Address>,
     /// Listening addresses of the SPOP agent.
@@ -48,7 +50,7 @@ pub enum Command {
 }
 
 pub const HELP: &str = "\
-Answers HTTP/1 and HTTP/2 requests with the size, status and delay that they ask for.
+Answers HTTP/1, HTTP/2 and HTTP/3 requests with the size, status and delay that they ask for.
 
 Usage: weir origin -L [ADDRESS:]PORT[:TLSPORT] [-L ...] [options]
 
@@ -58,6 +60,8 @@ Usage: weir origin -L [ADDRESS:]PORT[:TLSPORT] [-L ...] [options]
                      processes may share a port
   --tls [ADDRESS:]PORT
                      listen there by TLS alone
+  --quic [ADDRESS:]PORT
+                     listen there by QUIC for HTTP/3
   --fcgi [ADDRESS:]PORT
                      listen there as a FastCGI application
   --spop [ADDRESS:]PORT
@@ -91,7 +95,7 @@ const UNSERVED: &[(&str, &str)] = &[
     ("-C", "there is no configuration behind the origin to show"),
     ("-d", "the origin has no traces"),
     ("--tcp-bind-opts", "options of listening sockets are not supported yet"),
-    ("--quic-bind-opts", "the origin does not speak QUIC yet"),
+    ("--quic-bind-opts", "options of listening sockets are not supported yet"),
 ];
 
 /// Parses the words after the tool's name.
@@ -121,6 +125,7 @@ pub fn parse(words: &[OsString]) -> Result<Command, Outcome> {
                 settings.secure.extend(secure);
             }
             "--tls" => settings.secure.push(one_address(name, value()?)?),
+            "--quic" => settings.quic.push(one_address(name, value()?)?),
             "--fcgi" => settings.fcgi.push(one_address(name, value()?)?),
             "--spop" => settings.spop.push(one_address(name, value()?)?),
             "--cert" => settings.certificate = Some(value()?.into()),
@@ -137,7 +142,8 @@ pub fn parse(words: &[OsString]) -> Result<Command, Outcome> {
             return Err(misused(format!("{name} takes no value")));
         }
     }
-    if [&settings.listen, &settings.secure, &settings.fcgi, &settings.spop].iter().all(|all| all.is_empty()) {
+    let Settings { listen, secure, quic, fcgi, spop, .. } = &settings;
+    if [listen, secure, quic, fcgi, spop].iter().all(|all| all.is_empty()) {
         return Err(misused("nowhere to listen: -L [ADDRESS:]PORT is missing".to_owned()));
     }
     if settings.key.is_some() && settings.certificate.is_none() {
@@ -259,6 +265,7 @@ mod tests {
         let expected = Settings {
             listen: vec![at("0.0.0.0:80"), at("[::1]:81"), at("127.0.0.1:82")],
             secure: vec![at("127.0.0.1:443"), at("0.0.0.0:444")],
+            quic: vec![at("127.0.0.1:443")],
             fcgi: vec![at("0.0.0.0:9000")],
             spop: vec![at("127.0.0.1:9001")],
             certificate: Some("/c".into()),
@@ -272,7 +279,7 @@ mod tests {
             text: Some("one".into()),
         };
         let line = "-L 80 -D --datagrams -p /run/o --threads=3 -L [::1]:81 -n 100 -L 127.0.0.1:82:443 --tls 444 --cert /c \
-                    --key /k -b 2048 --fcgi 9000 --spop=127.0.0.1:9001 --text one";
+                    --key /k -b 2048 --fcgi 9000 --quic 127.0.0.1:443 --spop=127.0.0.1:9001 --text one";
         assert_eq!(read(line), Ok(Command::Serve(Box::new(expected))));
         assert_eq!(read("-L 80 --help nonsense"), Ok(Command::Help));
     }
@@ -290,6 +297,7 @@ mod tests {
             ("-L ::1:80", "-L '::1:80' is no [ADDRESS:]PORT"),
             ("-L 80:81:x", "-L '80:81:x' is no [ADDRESS:]PORT"),
             ("-L 80 --tls :81:82", "--tls ':81:82' is no [ADDRESS:]PORT"),
+            ("--quic 81:82", "--quic '81:82' is no [ADDRESS:]PORT"),
             ("--fcgi 81:82", "--fcgi '81:82' is no [ADDRESS:]PORT"),
             ("-L 80 --key k", "--key needs --cert"),
             ("-L 80 -c P-521", "-c 'P-521' is neither P-256 nor P-384"),

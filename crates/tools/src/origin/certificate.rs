@@ -10,6 +10,7 @@ use rcgen::{CertificateParams, DnType, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECD
 use tls::Server;
 use tls::certificate::Certificate;
 use tls::names::Row;
+use tls::provider::{Algorithms, Version};
 use tls::resumption::Resumption;
 use tls::server::{Entry, Settings};
 
@@ -39,26 +40,41 @@ pub enum Origin<'a> {
     Made(Kind),
 }
 
-/// Builds the TLS server of an address: the certificate, HTTP/2 and HTTP/1.1, TLS 1.2 and 1.3.
+/// The TLS servers of an origin, with the same certificate.
+#[derive(Debug, Clone)]
+pub struct Offers {
+    /// TCP: HTTP/2 and HTTP/1.1 by TLS 1.2 and 1.3.
+    pub tcp: Arc<Server>,
+    /// QUIC: HTTP/3.
+    pub quic: Arc<Server>,
+}
+
+/// Builds the TLS servers.
 ///
 /// # Errors
 /// One line.
-pub fn offer(from: Origin<'_>) -> Result<Arc<Server>, String> {
+pub fn offer(from: Origin<'_>) -> Result<Offers, String> {
     let (name, text, key) = match from {
         Origin::Files(path, key) => (path.display().to_string(), read(path)?, key.map(read).transpose()?),
         Origin::Made(kind) => ("made".to_owned(), make(kind).map_err(|error| error.to_string())?.into_bytes(), None),
     };
     let certificate = Certificate::read(&name, &text, key.as_deref()).map_err(|error| error.sentence(&name))?;
-    let alpn = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    let names = certificate.names.clone();
-    let entry = Entry {
-        row: Row { kind: certificate.kind, names, excluded: Vec::new(), is_default: true },
-        certificate: Arc::new(certificate),
-        is_filtered: false,
-        settings: Arc::new(Settings { alpn, ..Settings::default() }),
-        line: None,
+    let certificate = Arc::new(certificate);
+    let server = |settings: Settings| {
+        let names = certificate.names.clone();
+        let entry = Entry {
+            row: Row { kind: certificate.kind, names, excluded: Vec::new(), is_default: true },
+            certificate: Arc::clone(&certificate),
+            is_filtered: false,
+            settings: Arc::new(settings),
+            line: None,
+        };
+        Server::new(vec![entry], false, Resumption::default()).map(Arc::new)
     };
-    Server::new(vec![entry], false, Resumption::default()).map(Arc::new)
+    let of_tcp = Settings { alpn: vec![b"h2".to_vec(), b"http/1.1".to_vec()], ..Settings::default() };
+    let algorithms = Algorithms { versions: (Version::Tls13, Version::Tls13), ..Algorithms::default() };
+    let of_quic = Settings { alpn: vec![b"h3".to_vec()], is_quic: true, algorithms, ..Settings::default() };
+    Ok(Offers { tcp: server(of_tcp)?, quic: server(of_quic)? })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
@@ -100,7 +116,7 @@ mod tests {
             (Kind::P384, tls::certificate::Kind::Ecdsa),
             (Kind::Rsa(2048), tls::certificate::Kind::Rsa),
         ] {
-            let server = offer(Origin::Made(kind)).unwrap();
+            let server = offer(Origin::Made(kind)).unwrap().tcp;
             let [certificate] = &server.certificates()[..] else { panic!("one certificate") };
             assert_eq!(certificate.kind, expected, "{kind:?}");
             assert!(certificate.names.iter().any(|name| **name == *"localhost"), "{:?}", certificate.names);

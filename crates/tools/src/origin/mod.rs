@@ -1,8 +1,8 @@
 //! The test origin: answers every request as its query specifies. Must never depend on anything but the request.
 //!
 //! `weir origin -L 8080`, then `curl 'http://127.0.0.1:8080/?s=20k&t=100'`. The parameters are those of haterm and
-//! httpterm; `docs/origin.md` documents them and the differences. It is a FastCGI application and an SPOP agent as
-//! well.
+//! httpterm; `docs/origin.md` documents them and the differences. It speaks HTTP/3 as well, and is a FastCGI
+//! application and an SPOP agent.
 
 mod answer;
 mod arguments;
@@ -13,6 +13,7 @@ mod connection;
 mod dispatch;
 pub mod offload;
 mod pattern;
+pub mod quic;
 pub mod request;
 pub mod serve;
 mod streams;

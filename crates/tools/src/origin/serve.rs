@@ -15,9 +15,10 @@ use rt::{Class, Signal};
 
 use super::arguments::Settings;
 use super::capacity::CapacitySlot;
-use super::certificate::{self, Origin};
+use super::certificate::{self, Offers, Origin};
 use super::dispatch::Offer;
 use super::offload::Protocol;
+use super::quic::{self, QuicListening, QuicSocket};
 use super::worker::{Shared, Worker};
 use crate::Outcome;
 
@@ -36,8 +37,17 @@ const OTHER_DESCRIPTORS: u64 = 64;
 
 /// Serves until a signal ends it.
 pub fn run(settings: &Settings) -> Outcome {
-    let sockets = match open(settings) {
+    let offers = match offers(settings) {
+        Ok(offers) => offers,
+        Err(why) => return Outcome::Failed(why),
+    };
+    let sockets = match open(settings, offers.as_ref()) {
         Ok(sockets) => sockets,
+        Err(why) => return Outcome::Failed(why),
+    };
+    let workers = usize::from(settings.threads.unwrap_or_else(processors));
+    let quic = match open_quic(settings, workers, offers.as_ref()) {
+        Ok(quic) => quic,
         Err(why) => return Outcome::Failed(why),
     };
     let datagrams = match datagram_sockets(settings, &sockets) {
@@ -61,30 +71,47 @@ pub fn run(settings: &Settings) -> Outcome {
         // The system may have selected the port.
         let _ = writeln!(io::stdout().lock(), "Listening on {scheme}://{}/", socket.local_address());
     }
+    for address in quic.iter().filter_map(QuicListening::local_address) {
+        let _ = writeln!(io::stdout().lock(), "Listening on h3://{address}/");
+    }
     if let Some(path) = &settings.pid_file
         && let Err(error) = std::fs::write(path, format!("{}\n", rt::process::id()))
     {
         return Outcome::Failed(format!("cannot write {}: {error}", path.display()));
     }
-    let workers = usize::from(settings.threads.unwrap_or_else(processors));
     let most = connections(settings, workers);
     let line = settings.text.as_ref().map(|text| format!("{text}\n"));
-    match start(Service { sockets, datagrams, workers, most, line, starter, at_end: rt::stop }) {
+    match start(Service { sockets, quic, datagrams, workers, most, line, starter, at_end: rt::stop }) {
         Ok(()) => Outcome::Done,
         Err(error) => Outcome::Failed(format!("cannot start the workers: {error}")),
     }
 }
 
-/// Opens every address.
-fn open(settings: &Settings) -> Result<Vec<Listening>, String> {
-    let mut offer = None;
-    if !settings.secure.is_empty() {
-        let from = match &settings.certificate {
-            Some(path) => Origin::Files(path, settings.key.as_deref()),
-            None => Origin::Made(settings.kind),
-        };
-        offer = Some(certificate::offer(from)?);
+/// Returns the TLS servers, if an address needs one.
+fn offers(settings: &Settings) -> Result<Option<Offers>, String> {
+    if settings.secure.is_empty() && settings.quic.is_empty() {
+        return Ok(None);
     }
+    let from = match &settings.certificate {
+        Some(path) => Origin::Files(path, settings.key.as_deref()),
+        None => Origin::Made(settings.kind),
+    };
+    certificate::offer(from).map(Some)
+}
+
+/// Opens every address for HTTP/3.
+fn open_quic(settings: &Settings, workers: usize, offers: Option<&Offers>) -> Result<Vec<QuicListening>, String> {
+    let Some(offers) = offers else { return Ok(Vec::new()) };
+    let open = |address: &Address| {
+        QuicListening::open(address, workers, &offers.quic)
+            .map_err(|error| format!("cannot listen on {address} by QUIC: {error}"))
+    };
+    settings.quic.iter().map(open).collect()
+}
+
+/// Opens every address of TCP.
+fn open(settings: &Settings, offers: Option<&Offers>) -> Result<Vec<Listening>, String> {
+    let offer = offers.map(|offers| Arc::clone(&offers.tcp));
     let clear = settings.listen.iter().map(|address| (address, None, Protocol::Http));
     let secure = settings.secure.iter().map(|address| (address, offer.clone(), Protocol::Http));
     let fcgi = settings.fcgi.iter().map(|address| (address, None, Protocol::Fcgi));
@@ -118,8 +145,8 @@ fn processors() -> u16 {
 
 /// Returns the maximum number of connections: the configured one, limited by the available descriptors.
 fn connections(settings: &Settings, workers: usize) -> usize {
-    let Settings { listen, secure, fcgi, spop, .. } = settings;
-    let listeners = listen.len() + secure.len() + fcgi.len() + spop.len();
+    let Settings { listen, secure, quic, fcgi, spop, .. } = settings;
+    let listeners = listen.len() + secure.len() + quic.len() * workers + fcgi.len() + spop.len();
     let others = OTHER_DESCRIPTORS + 4 * workers as u64 + listeners as u64;
     let (_, hard) = rt::process::descriptor_limit().unwrap_or((1024, 1024));
     let wanted = settings.most.unwrap_or(u64::MAX);
@@ -157,6 +184,8 @@ impl From<ListeningSocket> for Listening {
 pub struct Service {
     /// Listening sockets.
     pub sockets: Vec<Listening>,
+    /// Addresses for HTTP/3, each with a socket for each worker.
+    pub quic: Vec<QuicListening>,
     /// Sockets whose datagrams are discarded, on the first worker.
     pub datagrams: Vec<Datagram>,
     /// Number of workers of its runtime.
@@ -174,17 +203,20 @@ pub struct Service {
 impl Service {
     /// Returns the first task of each worker.
     pub fn into_main(self) -> rt::Main {
-        let Self { sockets, datagrams, workers, most, line, starter, at_end } = self;
+        let Self { sockets, quic, datagrams, workers, most, line, starter, at_end } = self;
         let shared = Shared::new(most, line.as_deref());
         let (sockets, starter) = (Mutex::new((workers, sockets)), Mutex::new(starter));
         let datagrams = Mutex::new(datagrams);
+        let quic = Mutex::new(quic);
         Arc::new(move |number| {
             let worker = Worker::start(&shared);
             let sockets = take(&sockets);
             let starter = starter.lock().unwrap_or_else(PoisonError::into_inner).take();
             let datagrams = std::mem::take(&mut *datagrams.lock().unwrap_or_else(PoisonError::into_inner));
+            let quic = take_quic(&quic);
             Box::pin(async move {
                 accept(&worker, sockets);
+                accept_quic(&worker, quic);
                 for socket in datagrams {
                     rt::spawn(Class::Normal, 0, forget_datagrams(socket));
                 }
@@ -204,6 +236,20 @@ fn take(sockets: &Mutex<(usize, Vec<Listening>)>) -> Vec<Listening> {
     let mut held = sockets.lock().unwrap_or_else(PoisonError::into_inner);
     held.0 = held.0.saturating_sub(1);
     if held.0 == 0 { std::mem::take(&mut held.1) } else { held.1.clone() }
+}
+
+/// Returns the sockets for one worker.
+fn take_quic(listening: &Mutex<Vec<QuicListening>>) -> Vec<QuicSocket> {
+    let mut listening = listening.lock().unwrap_or_else(PoisonError::into_inner);
+    listening.iter_mut().filter_map(QuicListening::take).collect()
+}
+
+/// Serves HTTP/3 on the current worker.
+fn accept_quic(worker: &Rc<Worker>, sockets: Vec<QuicSocket>) {
+    for socket in sockets {
+        let Some(accepting) = worker.shared.accepting.take() else { return };
+        rt::spawn(Class::Normal, 0, quic::accept(Rc::clone(worker), socket, accepting));
+    }
 }
 
 /// Receives and discards datagrams as long as the process serves.

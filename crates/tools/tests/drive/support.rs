@@ -11,7 +11,7 @@ use testkit::{Peer, Scope, Service, sleep};
 use weir_tools::Outcome;
 use weir_tools::load::counters::Counters;
 use weir_tools::load::drive::{Drive, Gathering, Report, Sink};
-use weir_tools::load::plan::{Output, Pace, Plan, Target, Tls};
+use weir_tools::load::plan::{Output, Pace, Plan, Protocol, Target, Tls};
 use weir_tools::load::show::{Second, Show};
 
 /// Address of the server.
@@ -56,7 +56,7 @@ pub fn plan() -> Plan {
         stop_on_error: false,
         first_untimed: false,
         send_with_handshake: false,
-        streams: None,
+        protocol: Protocol::Http1,
         tls: Tls::default(),
         overhead: None,
         output: Output::default(),

@@ -162,11 +162,23 @@ pub struct Proxy {
     /// Files that it requires besides its program; empty names are ignored.
     #[serde(default)]
     pub needs: Vec<Spanned<String>>,
-    /// It is left out if its program or a required file is missing.
+    /// A feature that its program has to have.
+    pub requires: Option<RequiredFeature>,
+    /// It is left out if its program, a required file or a required feature is missing.
     #[serde(default)]
     pub optional: bool,
     /// Unmet prerequisite in Weir: the proxy is left out while it is set.
     pub waits_for: Option<String>,
+}
+
+/// A feature of a program.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RequiredFeature {
+    /// Command that prints the program's features.
+    pub command: Vec<Spanned<String>>,
+    /// Text that its output contains if the program has the feature.
+    pub text: Spanned<String>,
 }
 
 /// A scenario with the text that it was read from.

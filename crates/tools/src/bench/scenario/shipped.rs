@@ -67,6 +67,11 @@ pub const SHIPPED: &[(&str, &str)] = &[
     shipped!("h2-idle"),
     shipped!("h2-1000-streams"),
     shipped!("h2-32-streams"),
+    shipped!("h3-return"),
+    shipped!("h3-h1"),
+    shipped!("h3-1m"),
+    shipped!("h3-handshake-full"),
+    shipped!("h3-handshake-resumed"),
 ];
 
 /// Returns the text of a shipped scenario.

@@ -129,6 +129,11 @@ fn proxies(scenario: &Scenario) -> Result<(), Wrong> {
         if proxy.command.is_empty() {
             return Err(wrong(&proxy.name, format!("the command of '{name}' is empty")));
         }
+        if let Some(required) = &proxy.requires
+            && (required.command.is_empty() || required.text.get_ref().is_empty())
+        {
+            return Err(wrong(&required.text, "a required feature has a command, and a text that this prints"));
+        }
     }
     if scenario.origin.len() > 100 || scenario.origin.iter().any(|origin| origin.command.is_empty()) {
         return Err(wrong(&scenario.name, "a scenario has at most 100 [[origin]], each with a command"));
@@ -161,7 +166,9 @@ fn templates(scenario: &Scenario) -> Result<(), Wrong> {
     }
     files(&scenario.files, &values)?;
     for proxy in &scenario.proxy {
-        proxy.command.iter().chain(&proxy.version).chain(&proxy.needs).try_for_each(|word| check(word, &values))?;
+        let requires = proxy.requires.iter().flat_map(|required| &required.command);
+        let words = proxy.command.iter().chain(&proxy.version).chain(&proxy.needs).chain(requires);
+        words.into_iter().try_for_each(|word| check(word, &values))?;
         files(&proxy.files, &values)?;
     }
     // An origin is started before there is a proxy, and serves every step of the sweep.

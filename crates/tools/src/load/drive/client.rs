@@ -20,7 +20,7 @@ use super::load_run::{Lane, LaneStart, LoadRun};
 use super::pacer::Pacer;
 use super::worker::{Alive, Phase, Reading, Worker};
 use crate::load::counters::Counters;
-use crate::load::plan::Pace;
+use crate::load::plan::{Pace, Protocol};
 
 /// Maximum number of bytes dropped by one read.
 const MOST_DROPPED: u64 = 1 << 30;
@@ -99,7 +99,7 @@ pub(super) struct Client {
     reference: bool,
     /// Its number at the lane's pacer.
     pub(super) number: usize,
-    opener: Opener,
+    pub(super) opener: Opener,
     answer: Answer,
     /// Time of the last complete response.
     answered: Option<Moment>,
@@ -129,12 +129,12 @@ pub(super) async fn fill(worker: Rc<Worker>, alive: Alive, place: LaneStart) {
             timer: rt::Timer::new(),
             pause: FIRST_PAUSE,
         };
-        if course.plan.tls.handshakes {
-            client.shake_hands(lane).await;
-        } else if let Some(streams) = lane.streams {
-            rt::boxed(client.run_streams(lane, streams)).await;
-        } else {
-            client.run(lane).await;
+        match (lane.protocol, course.plan.tls.handshakes) {
+            (Protocol::Http3 { .. }, true) => rt::boxed(client.shake_quic_hands(lane)).await,
+            (_, true) => client.shake_hands(lane).await,
+            (Protocol::Http1, _) => client.run(lane).await,
+            (Protocol::Http2 { streams }, _) => rt::boxed(client.run_streams(lane, streams)).await,
+            (Protocol::Http3 { streams }, _) => rt::boxed(client.run_h3(lane, streams)).await,
         }
     }
     drop(alive);
@@ -565,7 +565,7 @@ impl Client {
             Failure::Connect(_) => counters.errors.connect += 1,
             Failure::Timeout => counters.errors.timeout += 1,
             Failure::Reset(_) => counters.errors.reset += 1,
-            Failure::NoHttp | Failure::NoH2 => counters.errors.protocol += 1,
+            Failure::NoHttp | Failure::NoH2 | Failure::InvalidH3(_) => counters.errors.protocol += 1,
             Failure::Over if times.sent => return self.count_unanswered(counters, times),
             Failure::Over => return,
         }

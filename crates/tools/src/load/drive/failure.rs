@@ -15,6 +15,8 @@ pub(super) enum Failure {
     NoHttp,
     /// The server did not negotiate HTTP/2.
     NoH2,
+    /// The server violates HTTP/3 or QUIC, in the described way.
+    InvalidH3(String),
     /// The run has ended.
     Over,
 }
@@ -45,6 +47,7 @@ impl fmt::Display for Failure {
             Self::Timeout => f.write_str("nothing came in time"),
             Self::NoHttp => f.write_str("the answer is no HTTP"),
             Self::NoH2 => f.write_str("the server has not agreed on HTTP/2 by ALPN"),
+            Self::InvalidH3(why) => f.write_str(why),
             Self::Over => f.write_str("the run was over"),
         }
     }

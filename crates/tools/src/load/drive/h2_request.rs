@@ -23,31 +23,40 @@ impl FramedRequest {
     /// # Errors
     /// HTTP/2 has no equivalent of the request.
     pub(super) fn new(target: &Target) -> Result<Self, String> {
-        let cannot = |why: &str| format!("{}: {why}", target.url);
-        let mut head = Head::new();
-        let limits = HeadLimits { max_head: target.request.len(), max_fields: MOST_LINES, ..HeadLimits::default() };
-        let parsed = parse_request(&target.request, &limits, &mut Scan::default(), &mut head);
-        let Ok(Parse::Complete { consumed }) = parsed else {
-            return Err(cannot("its head cannot be sent by HTTP/2"));
-        };
-        if head.framing == Framing::Chunked {
-            return Err(cannot("HTTP/2 has no transfer-encoding"));
-        }
-        let scheme = if target.secure.is_some() { "https://" } else { "http://" };
-        let host = head.fields.known(Name::Host).unwrap_or_default();
-        let whole = [scheme.as_bytes(), host, head.target()].concat();
-        if head.target().starts_with(b"/") && !host.is_empty() {
-            head.set_target(&whole);
-        }
+        let (head, body) = split(target, "HTTP/2")?;
         let mut frames = Vec::new();
         let edits = Edits { framing: head.framing, ..Edits::default() };
-        encode_request(0, &head, &edits, &mut frames).map_err(|_| cannot("its head is too large"))?;
-        let body: Box<[u8]> = target.request.get(consumed..).unwrap_or_default().into();
+        let encoded = encode_request(0, &head, &edits, &mut frames);
+        encoded.map_err(|_| format!("{}: its head is too large", target.url))?;
+        let body: Box<[u8]> = body.into();
         if let Some(flags) = frames.get_mut(4).filter(|_| body.is_empty()) {
             *flags |= flag::END_STREAM;
         }
         Ok(Self { head: frames.into(), body })
     }
+}
+
+/// Splits a request into its head, whose target becomes absolute, and its body. `protocol` names the protocol of frames.
+///
+/// # Errors
+/// The protocol has no equivalent of the request.
+pub(super) fn split<'a>(target: &'a Target, protocol: &str) -> Result<(Head, &'a [u8]), String> {
+    let mut head = Head::new();
+    let limits = HeadLimits { max_head: target.request.len(), max_fields: MOST_LINES, ..HeadLimits::default() };
+    let parsed = parse_request(&target.request, &limits, &mut Scan::default(), &mut head);
+    let Ok(Parse::Complete { consumed }) = parsed else {
+        return Err(format!("{}: its head cannot be sent by {protocol}", target.url));
+    };
+    if head.framing == Framing::Chunked {
+        return Err(format!("{}: {protocol} has no transfer-encoding", target.url));
+    }
+    let scheme = if target.secure.is_some() { "https://" } else { "http://" };
+    let host = head.fields.known(Name::Host).unwrap_or_default();
+    let whole = [scheme.as_bytes(), host, head.target()].concat();
+    if head.target().starts_with(b"/") && !host.is_empty() {
+        head.set_target(&whole);
+    }
+    Ok((head, target.request.get(consumed..).unwrap_or_default()))
 }
 
 #[cfg(test)]

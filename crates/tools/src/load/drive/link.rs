@@ -2,6 +2,7 @@
 
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use conn::transport::{self, Opening, Transport};
@@ -11,6 +12,7 @@ use tls::{Client, Connection, asked_name};
 use super::failure::{Failure, insecure};
 use super::load_run::{Lane, LoadRun};
 use super::worker::Worker;
+use crate::load::plan::Protocol;
 
 /// Requests longer than this may need several segments: the last one must not wait for an acknowledgement.
 const ONE_SEGMENT: usize = 1000;
@@ -47,17 +49,23 @@ impl Drop for Open {
 pub(super) struct Opener {
     options: ConnectOptions,
     /// TLS client: with session resumption, one per slot.
-    secure: Option<Rc<Client>>,
+    secure: Option<Arc<Client>>,
 }
 
 impl Opener {
-    pub(super) fn new(course: &LoadRun, lane: &Lane, secure: Option<Rc<Client>>) -> Self {
+    pub(super) fn new(course: &LoadRun, lane: &Lane, secure: Option<Arc<Client>>) -> Self {
         let options = ConnectOptions {
-            nodelay: lane.streams.is_some() || lane.requests.iter().any(|request| request.bytes.len() > ONE_SEGMENT),
+            nodelay: lane.protocol != Protocol::Http1
+                || lane.requests.iter().any(|request| request.bytes.len() > ONE_SEGMENT),
             delay_acknowledgement: course.plan.send_with_handshake,
             ..ConnectOptions::default()
         };
         Self { options, secure }
+    }
+
+    /// Returns the TLS client of `https://` URLs.
+    pub(super) fn secure(&self) -> Option<&Arc<Client>> {
+        self.secure.as_ref()
     }
 
     /// Starts a connection.
@@ -103,7 +111,7 @@ impl Link {
             counters.handshakes += 1;
             counters.resumed += u64::from(facts.resumed);
         }
-        if lane.streams.is_some() && facts.alpn.as_deref() != Some(b"h2") {
+        if lane.protocol != Protocol::Http1 && facts.alpn.as_deref() != Some(b"h2") {
             return Poll::Ready(Err(Failure::NoH2));
         }
         Poll::Ready(Ok(()))

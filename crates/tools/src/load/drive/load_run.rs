@@ -6,10 +6,12 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use base::Moment;
+use quic::Bytes;
 use rt::net::Address;
 
 use super::h2_request::FramedRequest;
-use crate::load::plan::{Pace, Plan, Target};
+use super::h3_request;
+use crate::load::plan::{Pace, Plan, Protocol, Target};
 
 /// A run, shared by its workers.
 pub(super) struct LoadRun {
@@ -36,8 +38,7 @@ pub(super) struct Lane {
     pub(super) requests: Vec<Request>,
     /// Server name of TLS; `None`: without TLS.
     pub(super) secure: Option<String>,
-    /// Maximum number of concurrent requests on each HTTP/2 connection; `None`: HTTP/1.
-    pub(super) streams: Option<u32>,
+    pub(super) protocol: Protocol,
     pub(super) connections: u32,
     /// Pace of requests, over all workers.
     pub(super) pace: Pace,
@@ -55,6 +56,8 @@ pub(super) struct Request {
     pub(super) head_only: bool,
     /// The request as HTTP/2 frames, if HTTP/2 is used.
     pub(super) framed: Option<FramedRequest>,
+    /// The request as the bytes of a stream, if HTTP/3 is used; otherwise empty.
+    pub(super) stream: Bytes,
 }
 
 /// A connection slot of the run.
@@ -177,9 +180,8 @@ fn lay_out(plan: &Plan) -> Result<Vec<Lane>, String> {
     let mut beside = Vec::new();
     if let Some(reference) = plan.reference {
         for (number, target) in plan.targets.iter().enumerate().filter(|(_, target)| target.weight > 0) {
-            let streams = plan.streams.map(|_| 1);
             let lane = lane_of(plan, number, target, Pace::Constant(reference.rate))?;
-            let lane = Lane { reference: true, streams, ..lane };
+            let lane = Lane { reference: true, protocol: plan.protocol.with_one_stream(), ..lane };
             match beside.iter_mut().find(|other: &&mut Lane| other.reaches(&lane)) {
                 Some(same) => same.requests.extend(lane.requests),
                 None => beside.push(lane),
@@ -225,12 +227,11 @@ fn share_out(lanes: &mut [Lane], connections: u32) {
 }
 
 fn lane_of(plan: &Plan, number: usize, target: &Target, pace: Pace) -> Result<Lane, String> {
-    let framed = plan.streams.map(|_| FramedRequest::new(target)).transpose()?;
     Ok(Lane {
         address: Address::Inet(target.address),
         secure: target.secure.clone(),
-        streams: plan.streams,
-        requests: vec![request_of(number, target, framed)],
+        protocol: plan.protocol,
+        requests: vec![request_of(number, target, plan.protocol)?],
         connections: 0,
         pace,
         reference: false,
@@ -244,13 +245,19 @@ impl Lane {
     }
 }
 
-fn request_of(number: usize, target: &Target, framed: Option<FramedRequest>) -> Request {
-    Request {
+fn request_of(number: usize, target: &Target, protocol: Protocol) -> Result<Request, String> {
+    let (framed, stream) = match protocol {
+        Protocol::Http1 => (None, Bytes::new()),
+        Protocol::Http2 { .. } => (Some(FramedRequest::new(target)?), Bytes::new()),
+        Protocol::Http3 { .. } => (None, h3_request::stream_bytes(target)?),
+    };
+    Ok(Request {
         target: number,
         weight: target.weight,
         bytes: target.request.clone().into(),
         closing: target.last_request.clone().into(),
         head_only: target.head_only,
         framed,
-    }
+        stream,
+    })
 }

@@ -110,7 +110,7 @@ struct Session<'a> {
     sending: VecDeque<u32>,
     /// Ends of the pauses that follow responses.
     thinking: VecDeque<Moment>,
-    /// Deadline for the next received bytes.
+    /// Deadline for the next received bytes, while there are requests.
     deadline: Option<Moment>,
     /// Time of the last received bytes.
     now: Moment,
@@ -175,7 +175,7 @@ impl Client {
                 Poll::Ready(Ok(count)) => {
                     self.count_received(count as u64);
                     session.now = rt::read_clock();
-                    session.deadline = None;
+                    session.deadline = self.course.plan.timeout.map(|timeout| session.now + timeout);
                 }
             }
             if self.take_events(session).is_err() {
@@ -231,6 +231,9 @@ impl Client {
         if !framed.body.is_empty() {
             session.sending.push_back(stream);
         }
+        if session.streams.open == 0 {
+            session.deadline = self.course.plan.timeout.map(|timeout| session.now.max(rt::now()) + timeout);
+        }
         session.streams.insert(OpenRequest {
             stream,
             request: number,
@@ -244,9 +247,6 @@ impl Client {
         session.link.asked += 1;
         if !self.is_reference() {
             self.worker.counters.borrow_mut().requests += 1;
-        }
-        if let Some(timeout) = self.course.plan.timeout {
-            session.deadline.get_or_insert(session.now.max(rt::now()) + timeout);
         }
     }
 

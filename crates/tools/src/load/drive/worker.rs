@@ -1,7 +1,7 @@
 //! Shared state of one worker's connections: its counters, its part of the budget, and the phase of the run. Must never
 //! send or receive.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use super::answer::Scratch;
 use super::gather::{Report, Sink};
 use super::load_run::{LaneStart, LoadRun};
 use super::pacer::Pacer;
+use super::quic_settings::QuicSettings;
 use super::schedule::{DueRequests, Schedule};
 use crate::load::counters::Counters;
 use crate::load::plan::Pace;
@@ -55,7 +56,9 @@ pub(super) struct Worker {
     /// Pacers, by lane; a lane without a rate has none.
     pacers: Vec<Option<Pacer>>,
     /// TLS clients, by lane, if sessions are not resumed.
-    secure: Vec<Option<Rc<tls::Client>>>,
+    secure: Vec<Option<Arc<tls::Client>>>,
+    /// Settings of QUIC connections, once there is one.
+    quic: OnceCell<QuicSettings>,
 }
 
 /// Read buffer and parser state shared by all connections of this worker.
@@ -94,6 +97,7 @@ impl Worker {
             turns: RefCell::new(turns.collect()),
             pacers: pacers(course, places),
             secure: course.lanes.iter().map(|lane| lane.secure.as_ref().and_then(|_| client(course))).collect(),
+            quic: OnceCell::new(),
         }
     }
 
@@ -171,9 +175,14 @@ impl Worker {
     }
 
     /// Returns the TLS client of a slot. With session resumption each slot has its own.
-    pub(super) fn secure(&self, lane: usize) -> Option<Rc<tls::Client>> {
+    pub(super) fn secure(&self, lane: usize) -> Option<Arc<tls::Client>> {
         let common = self.secure.get(lane)?.as_ref()?;
-        if self.course.plan.tls.reuse { client(&self.course) } else { Some(Rc::clone(common)) }
+        if self.course.plan.tls.reuse { client(&self.course) } else { Some(Arc::clone(common)) }
+    }
+
+    /// Returns the settings of QUIC connections.
+    pub(super) fn quic(&self) -> &QuicSettings {
+        self.quic.get_or_init(QuicSettings::new)
     }
 
     /// Returns the index of a lane's next request.
@@ -334,8 +343,8 @@ impl Worker {
 }
 
 /// Creates a TLS client. The plan's settings were validated before the run began.
-fn client(course: &LoadRun) -> Option<Rc<tls::Client>> {
-    tls::Client::new(course.plan.tls_settings()).ok().map(Rc::new)
+fn client(course: &LoadRun) -> Option<Arc<tls::Client>> {
+    tls::Client::new(course.plan.tls_settings()).ok().map(Arc::new)
 }
 
 /// Returns the pacers of this worker: its share of the rate is its share of the connections.

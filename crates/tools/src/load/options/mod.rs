@@ -11,12 +11,14 @@ mod value;
 pub use help::page;
 pub use table::{Group, OPTIONS, Row, Value};
 
-use super::plan::{Output, Pace, Plan, ReportSink, Tls};
+use super::plan::{Output, Pace, Plan, Protocol, ReportSink, Tls};
 use super::target::{Body, Resolve, Url, Wanted, Wording, prepare};
 use crate::Outcome;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
+
+use tls::provider::Version;
 
 /// Maximum number of URLs of a run.
 pub const MOST_URLS: usize = 1000;
@@ -47,8 +49,9 @@ pub(super) struct Draft {
     /// `-R` and `--constant`.
     at_most: Option<f64>,
     constant: Option<f64>,
-    /// `--h2`, and the maximum number of concurrent requests (`--streams`).
+    /// `--h2`, `--h3`, and the maximum number of concurrent requests (`--streams`).
     h2: bool,
+    h3: bool,
     streams: Option<u32>,
     /// `--sni`.
     sni: Option<String>,
@@ -134,7 +137,7 @@ impl Draft {
                 stop_on_error: false,
                 first_untimed: false,
                 send_with_handshake: false,
-                streams: None,
+                protocol: Protocol::Http1,
                 tls: Tls::default(),
                 overhead: None,
                 output: Output::default(),
@@ -147,6 +150,7 @@ impl Draft {
             at_most: None,
             constant: None,
             h2: false,
+            h3: false,
             streams: None,
             sni: None,
             of_tls: None,
@@ -173,6 +177,46 @@ impl Draft {
         });
         self.waiting = None;
         Ok(())
+    }
+
+    /// Sets the protocol, and checks the options that depend on it.
+    fn choose_protocol(&mut self) -> Result<(), Outcome> {
+        let streams = self.streams.unwrap_or(1);
+        let plan = &mut self.plan;
+        plan.protocol = match (self.h2, self.h3) {
+            (true, true) => return Err(misused("--h2 and --h3 exclude each other".to_owned())),
+            (true, false) => Protocol::Http2 { streams },
+            (false, true) => Protocol::Http3 { streams },
+            (false, false) => Protocol::Http1,
+        };
+        let multiplexes = plan.protocol != Protocol::Http1;
+        if self.streams.is_some() && !multiplexes {
+            return Err(misused(
+                "--streams needs --h2 or --h3: a connection of HTTP/1 carries one request at a time".to_owned(),
+            ));
+        }
+        if plan.tls.handshakes && self.h2 {
+            return Err(misused("--handshakes and --h2 exclude each other: nothing is asked for".to_owned()));
+        }
+        if plan.tls.handshakes && self.streams.is_some() {
+            return Err(misused("--handshakes and --streams exclude each other: nothing is asked for".to_owned()));
+        }
+        if !self.h3 {
+            return Ok(());
+        }
+        let algorithms = &plan.tls.algorithms;
+        let why = if plan.send_with_handshake {
+            "-F is for TCP, and --h3 uses QUIC"
+        } else if algorithms.ciphers.is_some() {
+            "--cipher-list is for TLS 1.2, and --h3 needs TLS 1.3"
+        } else if algorithms.versions.1 < Version::Tls13 {
+            "--tls-ver TLS1.2 and --h3 exclude each other: QUIC needs TLS 1.3"
+        } else if let Some(clear) = self.wanted.iter().find(|wanted| !wanted.url.secure) {
+            return Err(misused(format!("--h3 is for https:// URLs, not '{}'", clear.url.written)));
+        } else {
+            return Ok(());
+        };
+        Err(misused(why.to_owned()))
     }
 
     /// Checks combinations of options, and builds the plan.
@@ -202,15 +246,8 @@ impl Draft {
             (None, None) => Pace::AsFastAsAnswered,
         };
         places(&plan.output)?;
-        plan.streams = self.h2.then(|| self.streams.unwrap_or(1));
-        if self.streams.is_some() && !self.h2 {
-            return Err(misused(
-                "--streams needs --h2: a connection of HTTP/1 carries one request at a time".to_owned(),
-            ));
-        }
-        if plan.tls.handshakes && self.h2 {
-            return Err(misused("--handshakes and --h2 exclude each other: nothing is asked for".to_owned()));
-        }
+        self.choose_protocol()?;
+        let plan = &mut self.plan;
         let secure = |wanted: &Wanted| wanted.url.secure;
         let wrong = if plan.tls.handshakes { !self.wanted.iter().all(secure) } else { !self.wanted.iter().any(secure) };
         if let Some(name) = self.of_tls.filter(|_| wrong) {

@@ -18,7 +18,7 @@ use tls::verify::Authorities;
 
 /// Maximum number of connections of a run.
 const MOST_CONNECTIONS: u64 = 1_000_000;
-/// Maximum number of concurrent requests of an HTTP/2 connection.
+/// Maximum number of concurrent requests of a connection.
 const MOST_STREAMS: u64 = 100_000;
 /// Maximum size of a file of certificates, in bytes.
 const LARGEST_AUTHORITIES: u64 = 16 << 20;
@@ -168,11 +168,12 @@ pub const OPTIONS: &[Row] = &[
     ),
     set!("-w", "TIME", Load, "timeout, in ms without a unit (no limit)", timeout, plan.timeout),
     switch!("--h2", Load, "speaks HTTP/2: by ALPN over TLS, else by prior knowledge", h2),
+    switch!("--h3", Load, "speaks HTTP/3 over QUIC, to https:// URLs", h3),
     set!(
         "--streams",
         "STREAMS",
         Load,
-        "requests at a time on each connection of HTTP/2 (1)",
+        "requests at a time on each connection of HTTP/2 or HTTP/3 (1)",
         |text| count(text, 1, MOST_STREAMS).map(|number| Some(small(number))),
         streams
     ),

@@ -110,9 +110,17 @@ fn tls_and_http_2_are_asked_for() {
         plan(&["--tls-ver", "TLSv1.2", "--tls-reuse", "--sni", "b", "--h2", "--streams", "32", "https://a/", "c"]);
     assert_eq!(plan.tls.algorithms.versions, (Version::Tls12, Version::Tls12));
     assert!(plan.tls.reuse && !plan.tls.handshakes && plan.tls.authorities.is_none());
-    assert_eq!(plan.streams, Some(32));
+    assert_eq!(plan.protocol, Protocol::Http2 { streams: 32 });
     assert_eq!(plan.targets.iter().map(|target| target.secure.as_deref()).collect::<Vec<_>>(), [Some("b"), None]);
     assert_eq!(plan.targets[0].address.port(), 443);
+}
+
+#[test]
+fn http_3_is_asked_for() {
+    let asked = plan(&["--h3", "--streams", "8", "--tls-ver", "TLS1.3", "https://a/"]);
+    assert_eq!(asked.protocol, Protocol::Http3 { streams: 8 });
+    assert_eq!(asked.tls_settings().alpn, [b"h3"]);
+    assert!(plan(&["--h3", "--handshakes", "--tls-reuse", "https://a/"]).tls.handshakes);
 }
 
 #[test]
@@ -161,7 +169,25 @@ fn what_is_not_understood_is_told() {
         ),
         (&["--handshakes", "https://a", "b"], "--handshakes is for https:// URLs"),
         (&["--handshakes", "--h2", "https://a"], "--handshakes and --h2 exclude each other: nothing is asked for"),
-        (&["--streams", "3", "a"], "--streams needs --h2: a connection of HTTP/1 carries one request at a time"),
+        (
+            &["--streams", "3", "a"],
+            "--streams needs --h2 or --h3: a connection of HTTP/1 carries one request at a time",
+        ),
+        (&["--h2", "--h3", "https://a"], "--h2 and --h3 exclude each other"),
+        (&["--h3", "https://a", "http://b/x"], "--h3 is for https:// URLs, not 'http://b/x'"),
+        (&["--h3", "-F", "https://a"], "-F is for TCP, and --h3 uses QUIC"),
+        (
+            &["--h3", "--tls-ver", "TLS1.2", "https://a"],
+            "--tls-ver TLS1.2 and --h3 exclude each other: QUIC needs TLS 1.3",
+        ),
+        (
+            &["--h3", "--cipher-list", "ECDHE-RSA-AES128-GCM-SHA256", "https://a"],
+            "--cipher-list is for TLS 1.2, and --h3 needs TLS 1.3",
+        ),
+        (
+            &["--h3", "--handshakes", "--streams", "2", "https://a"],
+            "--handshakes and --streams exclude each other: nothing is asked for",
+        ),
         (&["--sni", "a b", "https://a"], "--sni expects the name of a host, not 'a b'"),
         (&["ftp://a/"], "'ftp://a/' is no URL that can be asked for: only http:// and https:// are known"),
     ];

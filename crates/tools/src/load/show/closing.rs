@@ -80,6 +80,10 @@ fn summary(total: &Counters, length: Duration, pace: Pace) -> String {
         let (handshakes, resumed) = (grouped(total.handshakes), grouped(total.resumed));
         let _ = writeln!(text, "# {handshakes} handshakes ({}/s), {resumed} of them resumed", rate(total.handshakes));
     }
+    if total.packets > 0 {
+        let _ =
+            writeln!(text, "# {} packets sent, {} of them lost", grouped(total.packets), grouped(total.lost_packets));
+    }
     if let Pace::Constant(offered) = pace {
         let _ = writeln!(text, "# {}/s were due, and times count from when each request was due", short(offered));
     }
