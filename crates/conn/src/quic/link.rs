@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use quic::cid::HandshakeIds;
 use quic::{Closed, Connection, Event, Handle, Input};
 use tls::HandshakeInfo;
 
@@ -55,6 +56,10 @@ impl DatagramReceiver for State {
         }
         rt::contain(self.tag.get(), || self.connection.borrow_mut().receive(input));
         self.wake();
+    }
+
+    fn handshake(&self) -> Option<HandshakeIds> {
+        self.connection.borrow().handshake_ids()
     }
 }
 

@@ -10,5 +10,5 @@ mod listener;
 mod socket;
 
 pub use link::{HandshakeFailure, Link};
-pub use listener::{Arrival, Listener};
+pub use listener::{Arrival, Listener, Reception};
 pub use quic::Closed;
