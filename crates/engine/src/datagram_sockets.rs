@@ -2,10 +2,90 @@
 //! descriptors are passed on. Must never read a datagram.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use rt::net::DatagramSocket;
+use rt::net::{DatagramSocket, steered_index};
+
+use crate::datagram_queue::{DatagramQueue, HandshakeReport, Order};
+use crate::succession::message::Parcel;
+
+/// The sockets of a QUIC address, in the order of the workers, as other workers and processes see them.
+#[derive(Debug)]
+pub struct SocketGroup {
+    members: Box<[GroupMember]>,
+    /// Set when the address is closed.
+    is_closed: AtomicBool,
+}
+
+/// A socket of a group.
+#[derive(Debug)]
+struct GroupMember {
+    /// The worker that serves it.
+    worker: usize,
+    /// The same in every process that has the socket; `None` in a simulation.
+    identity: Option<u64>,
+    queue: DatagramQueue,
+    /// Number of younger processes that receive from the socket: if there are any, this one does not.
+    takers: AtomicUsize,
+}
+
+impl SocketGroup {
+    /// Returns the sockets of an address for its workers, which are as many.
+    pub fn listening(
+        frontend: usize,
+        bind: usize,
+        workers: &[usize],
+        sockets: Vec<DatagramSocket>,
+    ) -> impl Iterator<Item = DatagramListening> + use<> {
+        let member = |(socket, worker): (&DatagramSocket, &usize)| GroupMember {
+            worker: *worker,
+            identity: socket.identity(),
+            queue: DatagramQueue::default(),
+            takers: AtomicUsize::new(0),
+        };
+        let members = sockets.iter().zip(workers).map(member).collect();
+        let group = Arc::new(Self { members, is_closed: AtomicBool::new(false) });
+        sockets.into_iter().enumerate().map(move |(place, socket)| DatagramListening {
+            frontend,
+            bind,
+            place,
+            group: Arc::clone(&group),
+            socket,
+        })
+    }
+
+    /// Returns the identity of the group: that of its first socket.
+    pub fn identity(&self) -> Option<u64> {
+        self.members.first()?.identity
+    }
+
+    /// Returns the number of its sockets.
+    pub fn sockets(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Returns the queue of a socket.
+    pub fn queue(&self, place: usize) -> Option<&DatagramQueue> {
+        self.members.get(place).map(|member| &member.queue)
+    }
+}
+
+/// A socket that a younger process receives from, until this is dropped.
+#[derive(Debug)]
+pub struct SocketClaim {
+    group: Arc<SocketGroup>,
+    place: usize,
+}
+
+impl Drop for SocketClaim {
+    fn drop(&mut self) {
+        if let Some(member) = self.group.members.get(self.place) {
+            member.takers.fetch_sub(1, Ordering::AcqRel);
+            member.queue.order(Order::Look);
+        }
+    }
+}
 
 /// A UDP socket of a QUIC address and its place in the configuration. One worker serves it. All sockets of an address form
 /// a group, in the order of the workers.
@@ -17,23 +97,20 @@ pub struct DatagramListening {
     pub bind: usize,
     /// Its index in the group.
     pub place: usize,
-    /// The workers of the group's sockets.
-    pub workers: Arc<[usize]>,
+    pub group: Arc<SocketGroup>,
     pub socket: DatagramSocket,
-    /// Set when the address is closed.
-    pub closed: Arc<AtomicBool>,
 }
 
 impl DatagramListening {
     /// Returns the worker that serves the socket.
     pub fn worker(&self) -> usize {
-        self.workers.get(self.place).copied().unwrap_or(0)
+        self.group.members.get(self.place).map_or(0, |member| member.worker)
     }
 
     /// Returns its place and its socket.
     pub fn split(self) -> (DatagramPlace, DatagramSocket) {
-        let Self { frontend, bind, socket, closed, .. } = self;
-        (DatagramPlace { frontend, bind, closed }, socket)
+        let Self { frontend, bind, place, group, socket } = self;
+        (DatagramPlace { frontend, bind, place, group }, socket)
     }
 }
 
@@ -44,13 +121,31 @@ pub struct DatagramPlace {
     pub frontend: usize,
     /// Index of its `bind` line.
     pub bind: usize,
-    closed: Arc<AtomicBool>,
+    /// Its index in the group.
+    pub place: usize,
+    pub group: Arc<SocketGroup>,
 }
 
 impl DatagramPlace {
     /// Whether the address was closed.
     pub fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Acquire)
+        self.group.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Whether a younger process receives from the socket in the place of this one.
+    pub fn is_taken(&self) -> bool {
+        self.group.members.get(self.place).is_some_and(|member| member.takers.load(Ordering::Acquire) > 0)
+    }
+
+    /// Returns the queue of datagrams that were received elsewhere.
+    pub fn queue(&self) -> Option<&DatagramQueue> {
+        self.group.queue(self.place)
+    }
+}
+
+impl Drop for DatagramPlace {
+    fn drop(&mut self) {
+        self.queue().into_iter().for_each(DatagramQueue::close);
     }
 }
 
@@ -63,14 +158,14 @@ pub struct OpenDatagrams {
     pub bind: usize,
     /// `None` in a simulation, or if the descriptors were exhausted.
     descriptor: Option<OwnedFd>,
-    closed: Arc<AtomicBool>,
+    group: Arc<SocketGroup>,
 }
 
 impl OpenDatagrams {
     fn of(listening: &DatagramListening) -> Self {
         let DatagramListening { frontend, bind, .. } = *listening;
         let descriptor = listening.socket.as_descriptor().and_then(|fd| fd.try_clone_to_owned().ok());
-        Self { frontend, bind, descriptor, closed: Arc::clone(&listening.closed) }
+        Self { frontend, bind, descriptor, group: Arc::clone(&listening.group) }
     }
 
     /// Returns the descriptor, for passing it to another process, if there is one.
@@ -89,6 +184,8 @@ struct Holdings {
     waiting: Vec<DatagramListening>,
     /// The sockets that are open, in the order of their groups.
     open: Vec<Arc<OpenDatagrams>>,
+    /// The groups whose sockets are in use, those of closed addresses included: they have connections.
+    groups: Vec<Weak<SocketGroup>>,
 }
 
 impl DatagramSockets {
@@ -100,8 +197,67 @@ impl DatagramSockets {
     pub fn add(&self, sockets: Vec<DatagramListening>) {
         let open: Vec<_> = sockets.iter().map(|one| Arc::new(OpenDatagrams::of(one))).collect();
         let mut holdings = self.lock();
+        holdings.groups.retain(|group| group.strong_count() > 0);
+        let groups = sockets.iter().filter(|one| one.place == 0).map(|one| Arc::downgrade(&one.group));
+        holdings.groups.extend(groups);
         holdings.waiting.extend(sockets);
         holdings.open.extend(open);
+    }
+
+    /// Returns the groups in use.
+    fn groups(&self) -> Vec<Arc<SocketGroup>> {
+        self.lock().groups.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    fn group(&self, identity: u64) -> Option<Arc<SocketGroup>> {
+        let is_meant = |group: &Arc<SocketGroup>| group.identity() == Some(identity);
+        self.lock().groups.iter().filter_map(Weak::upgrade).find(is_meant)
+    }
+
+    /// Returns the identities of the open sockets.
+    pub fn identities(&self) -> Vec<u64> {
+        let mut groups: Vec<Arc<SocketGroup>> = Vec::new();
+        for one in self.open() {
+            if !groups.iter().any(|group| Arc::ptr_eq(group, &one.group)) {
+                groups.push(Arc::clone(&one.group));
+            }
+        }
+        groups.iter().flat_map(|group| group.members.iter().filter_map(|member| member.identity)).collect()
+    }
+
+    /// Passes a datagram from another process to the worker that it names. It is dropped if there is no such worker.
+    pub fn deliver(&self, parcel: &Parcel<'_>) {
+        if let Some(group) = self.group(parcel.group)
+            && let Some(queue) = group.queue(usize::from(parcel.worker))
+        {
+            queue.push(&parcel.datagram);
+        }
+    }
+
+    /// Passes a datagram that begins a connection, from another process, to the worker that the kernel would choose.
+    pub fn steer(&self, parcel: &Parcel<'_>) {
+        if let Some(group) = self.group(parcel.group)
+            && let Some(queue) = group.queue(steered_index(parcel.datagram.bytes, group.sockets()))
+        {
+            queue.push(&parcel.datagram);
+        }
+    }
+
+    /// Makes the listeners of these sockets stop receiving, as long as what is added to `taken` exists, and report the
+    /// handshakes in progress. Sockets that `taken` has are asked again.
+    pub fn give(&self, identities: &[u64], report: &Arc<HandshakeReport>, taken: &mut Vec<SocketClaim>) {
+        for group in self.groups() {
+            for (place, member) in group.members.iter().enumerate() {
+                if !member.identity.is_some_and(|identity| identities.contains(&identity)) {
+                    continue;
+                }
+                if !taken.iter().any(|one| Arc::ptr_eq(&one.group, &group) && one.place == place) {
+                    member.takers.fetch_add(1, Ordering::AcqRel);
+                    taken.push(SocketClaim { group: Arc::clone(&group), place });
+                }
+                member.queue.order(Order::Report(report.part()));
+            }
+        }
     }
 
     /// Returns the sockets that wait for a worker.
@@ -128,7 +284,7 @@ impl DatagramSockets {
         holdings.open.retain(|one| {
             let is_closed = (one.frontend, one.bind) == (frontend, bind);
             if is_closed {
-                one.closed.store(true, Ordering::Release);
+                one.group.is_closed.store(true, Ordering::Release);
             }
             !is_closed
         });
@@ -146,16 +302,7 @@ mod tests {
     fn listening(bind: usize, workers: &[usize]) -> Vec<DatagramListening> {
         let address = "127.0.0.1:0".parse().unwrap();
         let group = DatagramSocket::bind_group(address, &BindOptions::default(), workers.len()).unwrap();
-        let (workers, closed): (Arc<[usize]>, _) = (workers.into(), Arc::default());
-        let listen = |(place, socket)| DatagramListening {
-            frontend: 3,
-            bind,
-            place,
-            workers: Arc::clone(&workers),
-            socket,
-            closed: Arc::clone(&closed),
-        };
-        group.into_iter().enumerate().map(listen).collect()
+        SocketGroup::listening(3, bind, workers, group).collect()
     }
 
     fn places(found: &[DatagramListening]) -> Vec<(usize, usize)> {

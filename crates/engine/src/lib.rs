@@ -10,6 +10,7 @@ pub mod check;
 mod configuration_swap;
 mod connection_preamble;
 pub mod count_exchange;
+mod datagram_queue;
 pub mod datagram_sockets;
 pub mod decoding;
 pub mod disk_cache;
@@ -50,6 +51,7 @@ mod slot_release;
 pub mod sockets;
 pub mod stream;
 pub mod stream_state;
+pub mod succession;
 pub mod telemetry;
 pub mod timeline;
 pub mod worker;
@@ -66,6 +68,7 @@ use frontends::Opening;
 use listener::Listening;
 use policy::program::Program;
 use sockets::Sockets;
+use succession::Succession;
 use worker::{Process, Worker};
 
 /// Runs `job` on the worker of this thread. Jobs can arrive before the worker has started, since the workers start one after the
@@ -201,6 +204,10 @@ pub async fn serve(shared: Arc<Process>, listening: Arc<[Listening]>) {
         start_receiving(&accepting, place);
     }
     drop(accepting);
+    if id == 0 && worker.process.service::<Succession>().predecessors().are_any() {
+        let process = Arc::clone(&worker.process);
+        rt::spawn(rt::Class::Normal, u64::MAX, async move { succession::take_over(&process).await });
+    }
     check::start(&worker);
     reverse_connect::start(&worker);
     resolve::start(&worker);
@@ -226,6 +233,8 @@ fn start_accepting(accepting: &Rc<Accepting>, place: Listening, number: usize) {
 fn start_receiving(accepting: &Rc<Accepting>, place: DatagramListening) {
     let worker = Rc::clone(&accepting.0);
     if !worker.generation().program.global.quic.listens {
+        // Its queue is closed with its place.
+        drop(place.split());
         return;
     }
     let number = worker.process.number_listener();

@@ -6,14 +6,15 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
 use config::spec::QuicCongestion;
-use conn::quic::{Arrival, Listener, ListenerCounts};
+use conn::quic::{Arrival, Listener, ListenerCounts, Reception};
 use live::Entry;
 use policy::program::{QuicLimits, QuicListening};
 use quic::cid::Place;
 use quic::congestion::Algorithm;
 use quic::endpoint::{ServerSettings, Settings};
-use quic::{Clock, Endpoint, HalfOpen, Secrets, Transport, congestion, transport};
+use quic::{Clock, Datagram, Endpoint, HalfOpen, Secrets, Transport, congestion, transport};
 
+use crate::datagram_queue::Order;
 use crate::datagram_sockets::{DatagramListening, DatagramPlace};
 use crate::frontends::Opening;
 use crate::generation::Generation;
@@ -21,10 +22,14 @@ use crate::quic_counts;
 use crate::service::activity::count;
 use crate::stream::client;
 use crate::stream::client::initial::{self, Verdict};
+use crate::succession::message::{MOST_HANDSHAKES, Parcel};
+use crate::succession::{Route, Succession, route};
 use crate::worker::{Process, Worker};
 
 /// Bytes of a batch that may be written besides those in flight.
 const QUEUED: u64 = 64 * 1024;
+/// Number of queued datagrams that are processed before other tasks run.
+const ORDERS: usize = 64;
 
 /// State of QUIC that all workers share.
 #[derive(Default)]
@@ -64,13 +69,18 @@ fn endpoint(worker: &Worker, place: &DatagramListening) -> Option<Endpoint> {
     let shared = worker.process.service::<SharedQuic>();
     let server = server_settings(worker, &generation, place.frontend, place.bind)?;
     let settings = Settings {
-        place: Place { worker: u8::try_from(place.place).unwrap_or(u8::MAX), process: 0 },
+        place: own_place(place.place, worker.process.service::<Succession>()),
         secrets: shared.secrets(limits),
         seed: random_bytes(),
         clock: Clock::new(rt::clock::origin()),
         may_discover_mtu: true,
     };
     Some(Endpoint::new(settings, Some(server)))
+}
+
+/// Returns the owner in the connection ids of a socket, by its index in its group.
+fn own_place(place: usize, succession: &Succession) -> Place {
+    Place { worker: u8::try_from(place).unwrap_or(u8::MAX), process: succession.tag() }
 }
 
 /// Returns the settings of connections at an address. `None`: it does not exist in that configuration.
@@ -113,47 +123,50 @@ fn transport_settings(limits: &QuicLimits, listening: &QuicListening) -> transpo
 /// Serves a listening UDP socket until the process stops and its last connection has ended. `accepting` is dropped as soon as no
 /// further connection is accepted.
 pub async fn accept<A>(worker: Rc<Worker>, place: DatagramListening, number: usize, accepting: A) {
-    let Some(machine) = endpoint(&worker, &place) else { return };
+    let Some(machine) = endpoint(&worker, &place) else { return drop(place.split()) };
     let (place, socket) = place.split();
     let listener = Listener::new(socket, machine);
     worker.watch_stop().await;
+    let succession = worker.process.service::<Succession>().clone();
+    // An older process that receives from the same socket stops first.
+    std::future::poll_fn(|cx| succession.predecessors().poll_taken(cx)).await;
     let (mut accepting, mut number_served) = (Some(accepting), worker.generation().number());
     // Identifies this worker and listener among those that wait for a slot.
     let key = ((worker.id as u64) << 32) | number as u64;
+    let own = own_place(place.place, &succession);
+    let mut receiver =
+        Receiver { worker, place, key, own, succession, state: Opening::Open, is_queued: false, message: Vec::new() };
     std::future::poll_fn(|cx| {
+        let Receiver { worker, place, .. } = &receiver;
         let generation = worker.generation();
         if generation.number() != number_served {
             // Connections that begin from now on get the newest certificates and options.
             number_served = generation.number();
-            if let Some(settings) = server_settings(&worker, &generation, place.frontend, place.bind) {
+            if let Some(settings) = server_settings(worker, &generation, place.frontend, place.bind) {
                 listener.serve(settings);
             }
         }
-        poll(cx, &worker, &place, &listener, key, &mut accepting)
+        poll(cx, &mut receiver, &listener, &mut accepting)
     })
     .await;
 }
 
-fn poll<A>(
-    cx: &mut Context<'_>,
-    worker: &Rc<Worker>,
-    place: &DatagramPlace,
-    listener: &Listener,
-    key: u64,
-    accepting: &mut Option<A>,
-) -> Poll<()> {
-    let state = opening(place, &worker.process);
-    let mut arrive = |arrival: Arrival<'_>| match state {
-        Opening::Open => begin(worker, place, arrival, key),
-        // A successor may have the same socket: the client repeats the datagram.
-        Opening::Paused | Opening::Shut => arrival.ignore(),
+fn poll<A>(cx: &mut Context<'_>, receiver: &mut Receiver, listener: &Listener, accepting: &mut Option<A>) -> Poll<()> {
+    receiver.state = opening(&receiver.place, &receiver.worker.process);
+    process_orders(cx, receiver, listener);
+    let is_over = if receiver.place.is_taken() {
+        // The task is woken by an order when the socket is to be read again.
+        listener.stop_watching();
+        listener.poll_send(cx);
+        false
+    } else {
+        listener.poll(cx, receiver).is_ready()
     };
-    let is_over = listener.poll(cx, &mut arrive).is_ready();
-    count_datagrams(worker, place, listener);
+    count_datagrams(&receiver.worker, &receiver.place, listener);
     if is_over {
         return Poll::Ready(());
     }
-    if state == Opening::Shut {
+    if receiver.state == Opening::Shut {
         accepting.take();
         if listener.connections() == 0 {
             return Poll::Ready(());
@@ -168,6 +181,82 @@ fn count_datagrams(worker: &Worker, place: &DatagramPlace, listener: &Listener) 
     if counts != ListenerCounts::default() {
         let generation = worker.generation();
         quic_counts::add_listener(generation.frontend(place.frontend).counters.front_quic.used(), &counts);
+    }
+}
+
+/// Processes what other workers and processes have for the socket.
+fn process_orders(cx: &mut Context<'_>, receiver: &mut Receiver, listener: &Listener) {
+    let group = Arc::clone(&receiver.place.group);
+    let Some(queue) = group.queue(receiver.place.place) else { return };
+    for _ in 0..ORDERS {
+        match queue.poll_next(cx) {
+            Poll::Pending => return,
+            Poll::Ready(Order::Receive(datagram)) => {
+                receiver.is_queued = true;
+                listener.receive(&datagram.as_datagram(), receiver);
+                receiver.is_queued = false;
+            }
+            Poll::Ready(Order::Report(part)) => part.report(listener.handshakes(MOST_HANDSHAKES)),
+            Poll::Ready(Order::Look) => {}
+        }
+    }
+    cx.waker().wake_by_ref();
+}
+
+/// Decides about the datagrams of a socket.
+struct Receiver {
+    worker: Rc<Worker>,
+    place: DatagramPlace,
+    /// Identifies the listener among those that wait for a slot.
+    key: u64,
+    /// The owner in its connection ids.
+    own: Place,
+    succession: Succession,
+    /// Whether connections are accepted.
+    state: Opening,
+    /// Whether the datagram was received elsewhere.
+    is_queued: bool,
+    /// Memory for messages to other processes.
+    message: Vec<u8>,
+}
+
+impl Receiver {
+    /// Returns the datagram as other processes get it; `None` in a simulation.
+    fn parcel<'a>(&self, worker: u8, datagram: &Datagram<'a>) -> Option<Parcel<'a>> {
+        Some(Parcel { group: self.place.group.identity()?, worker, datagram: *datagram })
+    }
+}
+
+impl Reception for Receiver {
+    fn diverts(&mut self, datagram: &Datagram<'_>) -> bool {
+        match route(datagram.bytes, self.own, self.place.group.sockets(), &self.succession) {
+            Route::Here => false,
+            Route::Sibling(worker) => self.place.group.queue(worker).is_some_and(|queue| queue.push(datagram)),
+            Route::Process(owner) => {
+                let Some(parcel) = self.parcel(owner.worker, datagram) else { return false };
+                self.succession.predecessors().pass(owner, parcel, &mut self.message)
+            }
+            Route::Nowhere => true,
+        }
+    }
+
+    /// Begins a connection, or refuses it once none are accepted. Where a younger process has the socket as well, that gets it.
+    fn arrive(&mut self, arrival: Arrival<'_>, datagram: &Datagram<'_>) {
+        let is_taken = self.place.is_taken();
+        match self.state {
+            // It is of a handshake that has ended here.
+            _ if is_taken && self.is_queued => arrival.ignore(),
+            Opening::Open if !is_taken => begin(&self.worker, &self.place, arrival, self.key),
+            // The client repeats the datagram.
+            Opening::Paused => arrival.ignore(),
+            Opening::Shut if !is_taken && !self.succession.successors().may_receive() => arrival.refuse(),
+            Opening::Open | Opening::Shut => {
+                arrival.ignore();
+                if let Some(parcel) = self.parcel(0, datagram) {
+                    self.succession.successors().pass(parcel);
+                }
+            }
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! Connection ids of this program: 8 bytes that lead a datagram to its worker and its process (RFC 9000, section 5.1).
 //! Must never reveal which ids belong to one connection.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use aws_lc_rs::hmac;
@@ -16,6 +18,53 @@ const LONG: u8 = 0x80;
 const CHOSEN_BY_CLIENT: [u8; 2] = [0x00, 0x10];
 /// Offset of the length of the destination id in a long header.
 const LENGTH_AT: usize = 5;
+
+/// Maximum length of an id in bytes (RFC 9000, section 17.2).
+pub const LONGEST: usize = 20;
+
+/// A connection id that either side has chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Id {
+    length: u8,
+    bytes: [u8; LONGEST],
+}
+
+impl Id {
+    /// Returns the id with these bytes; `None`: there are more than [`LONGEST`].
+    pub fn new(id: &[u8]) -> Option<Self> {
+        let mut bytes = [0; LONGEST];
+        bytes.get_mut(..id.len())?.copy_from_slice(id);
+        Some(Self { length: u8::try_from(id.len()).ok()?, bytes })
+    }
+
+    /// Returns its bytes.
+    pub fn as_slice(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.length)).unwrap_or_default()
+    }
+}
+
+/// Ids are not printed: they would reveal which datagrams belong together.
+impl std::fmt::Debug for Id {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Id").field("length", &self.length).finish_non_exhaustive()
+    }
+}
+
+/// The ids that packets of a handshake may have as their destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HandshakeIds {
+    /// The id that the client has chosen for its first packets.
+    pub chosen: Id,
+    /// The id of this side.
+    pub own: [u8; LENGTH],
+}
+
+impl HandshakeIds {
+    /// Returns the owner of the connection.
+    pub fn place(&self) -> Place {
+        Place { worker: self.own[0], process: self.own[1] }
+    }
+}
 
 /// The owner of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -44,17 +93,45 @@ pub fn place(datagram: &[u8]) -> Option<Place> {
     Some(Place { worker: id[0], process: id[1] })
 }
 
+/// Returns the destination id of a datagram that begins with an Initial or 0-RTT packet. A client has chosen it, or uses one
+/// of this program's already.
+pub fn of_handshake(datagram: &[u8]) -> Option<Id> {
+    let first = *datagram.first()?;
+    if first & LONG == 0 || !CHOSEN_BY_CLIENT.contains(&(first & 0x30)) || datagram.get(1..LENGTH_AT)? == [0; 4] {
+        return None;
+    }
+    let length = usize::from(*datagram.get(LENGTH_AT)?);
+    Id::new(datagram.get(LENGTH_AT + 1..)?.get(..length)?)
+}
+
+/// The id that a generator has made last.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LastId(Arc<AtomicU64>);
+
+impl LastId {
+    pub(crate) fn get(&self) -> [u8; LENGTH] {
+        self.0.load(Ordering::Relaxed).to_ne_bytes()
+    }
+}
+
 /// Makes the ids of an endpoint: its place, and bytes of a keyed function of a counter.
 pub(crate) struct Generator {
     place: Place,
     key: hmac::Key,
     count: u64,
+    last: LastId,
 }
 
 impl Generator {
     pub(crate) fn new(place: Place, seed: &[u8; 32]) -> Self {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &[&b"connection ids"[..], seed].concat());
-        Self { place, key, count: 0 }
+        Self { place, key, count: 0, last: LastId::default() }
+    }
+
+    /// Reports each id that is made.
+    pub(crate) fn reporting(mut self, last: LastId) -> Self {
+        self.last = last;
+        self
     }
 }
 
@@ -65,6 +142,7 @@ impl ConnectionIdGenerator for Generator {
         let mut id = [0; LENGTH];
         id[..PLACED].copy_from_slice(&[self.place.worker, self.place.process]);
         id[PLACED..].copy_from_slice(&random.as_ref()[..LENGTH - PLACED]);
+        self.last.0.store(u64::from_ne_bytes(id), Ordering::Relaxed);
         ConnectionId::new(&id)
     }
 
@@ -112,6 +190,29 @@ mod tests {
         for (whole, length) in [(short, 9), (long(0xe0, 1, 8), 14)] {
             assert!((0..length).all(|cut| place(&whole[..cut]).is_none()) && place(&whole[..length]).is_some());
         }
+    }
+
+    #[test]
+    fn ids_of_handshakes_are_read_where_a_client_may_choose() {
+        let datagram = |first: u8, version: u32, id: &[u8]| {
+            [&[first][..], &version.to_be_bytes(), &[id.len() as u8], id, &[8; 3]].concat()
+        };
+        let rows = [
+            ("Initial", 0xc0, 1, &[1; 8][..], true),
+            ("0-RTT", 0xd0, 1, &[1; 20], true),
+            ("an empty id", 0xc0, 1, &[], true),
+            ("Handshake", 0xe0, 1, &[1; 8], false),
+            ("Retry", 0xf0, 1, &[1; 8], false),
+            ("version negotiation", 0xc0, 0, &[1; 8], false),
+            ("a short header", 0x40, 1, &[1; 8], false),
+            ("too long", 0xc0, 1, &[1; 21], false),
+        ];
+        for (name, first, version, id, expected) in rows {
+            let whole = datagram(first, version, id);
+            assert_eq!(of_handshake(&whole), Id::new(id).filter(|_| expected), "{name}");
+            assert!((0..6 + id.len()).all(|cut| of_handshake(&whole[..cut]).is_none()), "{name}");
+        }
+        assert_eq!(Id::new(&[7; 20]).unwrap().as_slice(), [7; 20]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use base::moment::Moment;
 use quinn_proto::{EndpointEvent, StreamEvent, VarInt};
 use tls::HandshakeInfo;
 
+use crate::cid::HandshakeIds;
 use crate::closed::Closed;
 use crate::half_open::HalfOpenGuard;
 use crate::handle::{Handle, Input};
@@ -43,13 +44,20 @@ pub enum Event {
     Closed(Closed),
 }
 
+/// The state of a client's connection whose handshake is in progress.
+pub(crate) struct Handshake {
+    pub(crate) ids: Option<HandshakeIds>,
+    /// Counts it.
+    pub(crate) _guard: HalfOpenGuard,
+}
+
 /// A connection of an endpoint.
 pub struct Connection {
     inner: Box<quinn_proto::Connection>,
     handle: Handle,
     clock: Clock,
-    /// Counts the connection of a client until its handshake is complete.
-    half_open: Option<HalfOpenGuard>,
+    /// Of a client's connection, until its handshake is complete.
+    handshake: Option<Box<Handshake>>,
     /// The endpoint has forgotten it.
     is_forgotten: bool,
 }
@@ -65,14 +73,19 @@ impl Connection {
         inner: quinn_proto::Connection,
         handle: Handle,
         clock: Clock,
-        half_open: Option<HalfOpenGuard>,
+        handshake: Option<Box<Handshake>>,
     ) -> Self {
-        Self { inner: Box::new(inner), handle, clock, half_open, is_forgotten: false }
+        Self { inner: Box::new(inner), handle, clock, handshake, is_forgotten: false }
     }
 
     /// Returns its number at its endpoint.
     pub fn handle(&self) -> Handle {
         self.handle
+    }
+
+    /// Returns the ids that packets of its handshake are sent to, while that is in progress; `None` for a connection to a server.
+    pub fn handshake_ids(&self) -> Option<HandshakeIds> {
+        self.handshake.as_ref()?.ids
     }
 
     /// Processes a datagram.
@@ -96,8 +109,8 @@ impl Connection {
 
     /// Returns what its endpoint has to know. Nothing follows the end of the connection.
     pub(crate) fn poll_endpoint_event(&mut self) -> Option<EndpointEvent> {
-        if self.half_open.is_some() && (!self.inner.is_handshaking() || self.inner.is_closed()) {
-            self.half_open = None;
+        if self.handshake.is_some() && (!self.inner.is_handshaking() || self.inner.is_closed()) {
+            self.handshake = None;
         }
         let event = self.inner.poll_endpoint_events().filter(|_| !self.is_forgotten)?;
         self.is_forgotten = event.is_drained();

@@ -13,9 +13,9 @@ use quinn_proto::{
 };
 use tls::{Failure, HandshakeInfo, ServerIdentity};
 
-use crate::cid::{Generator, Place};
+use crate::cid::{self, Generator, HandshakeIds, Id, LastId, Place};
 use crate::closed::Closed;
-use crate::connection::Connection;
+use crate::connection::{Connection, Handshake};
 use crate::crypto::{ClientSide, ServerSide, VERSION};
 use crate::endpoint_counts::EndpointCounts;
 use crate::failures::Failures;
@@ -84,27 +84,31 @@ pub enum Received {
 
 /// A connection that a client begins. Every one has to be passed back to its endpoint.
 #[derive(Debug)]
-pub struct Incoming(Box<quinn_proto::Incoming>);
+pub struct Incoming {
+    inner: Box<quinn_proto::Incoming>,
+    /// The id that its packets are sent to.
+    id: Option<Id>,
+}
 
 impl Incoming {
     /// Returns the address of the client, which may be forged unless it was validated.
     pub fn peer(&self) -> SocketAddr {
-        self.0.remote_address()
+        self.inner.remote_address()
     }
 
     /// Returns the address that it was sent to.
     pub fn local(&self) -> Option<IpAddr> {
-        self.0.local_ip()
+        self.inner.local_ip()
     }
 
     /// Whether the client has proved that it receives datagrams at its address.
     pub fn is_validated(&self) -> bool {
-        self.0.remote_address_validated()
+        self.inner.remote_address_validated()
     }
 
     /// Whether a Retry packet may be sent: the client has not got one before.
     pub fn may_retry(&self) -> bool {
-        self.0.may_retry()
+        self.inner.may_retry()
     }
 }
 
@@ -145,6 +149,8 @@ pub struct Endpoint {
     /// Makes the ids that servers see in the first datagrams of connections to them.
     initial_ids: Arc<Mutex<Generator>>,
     counts: EndpointCounts,
+    /// The id that was made last.
+    last_id: LastId,
 }
 
 impl std::fmt::Debug for Endpoint {
@@ -158,7 +164,9 @@ impl Endpoint {
     pub fn new(settings: Settings, server: Option<ServerSettings>) -> Self {
         let Settings { place, secrets, seed, clock, may_discover_mtu } = settings;
         let mut config = EndpointConfig::new(Arc::clone(&secrets.reset));
-        config.cid_generator(move || Box::new(Generator::new(place, &seed)));
+        let last_id = LastId::default();
+        let reported = last_id.clone();
+        config.cid_generator(move || Box::new(Generator::new(place, &seed).reporting(reported.clone())));
         config.supported_versions(vec![VERSION]).rng_seed(Some(seed));
         // The size is permitted.
         let _ = config.max_udp_payload_size(LARGEST);
@@ -166,7 +174,7 @@ impl Endpoint {
         let other = seed.map(|byte| !byte);
         let initial_ids = Arc::new(Mutex::new(Generator::new(Place::default(), &other)));
         let (calendar, counts) = (Arc::default(), EndpointCounts::default());
-        let mut own = Self { inner, clock, calendar, secrets, serving: None, initial_ids, counts };
+        let mut own = Self { inner, clock, calendar, secrets, serving: None, initial_ids, counts, last_id };
         own.serve(server);
         own
     }
@@ -208,7 +216,9 @@ impl Endpoint {
                 Received::Answer(Transmit::of(&transmit))
             }
             Some(DatagramEvent::ConnectionEvent(handle, event)) => Received::Input(Handle(handle), Input(event)),
-            Some(DatagramEvent::NewConnection(incoming)) => Received::Incoming(Incoming(Box::new(incoming))),
+            Some(DatagramEvent::NewConnection(incoming)) => {
+                Received::Incoming(Incoming { inner: Box::new(incoming), id: cid::of_handshake(bytes) })
+            }
         }
     }
 
@@ -235,11 +245,14 @@ impl Endpoint {
         let failures = self.serving.as_ref().map(|serving| &serving.failures);
         // Connections that failed later have reported for themselves.
         let _ = failures.map(|failures| failures.take());
-        match self.inner.accept(*incoming.0, self.clock.instant(now), out, None) {
+        match self.inner.accept(*incoming.inner, self.clock.instant(now), out, None) {
             Ok((handle, connection)) => {
+                // The first id of a connection is made when it is accepted.
+                let ids = incoming.id.map(|chosen| HandshakeIds { chosen, own: self.last_id.get() });
                 let guard = self.serving.as_ref().map(|serving| serving.half_open.enter());
+                let handshake = guard.map(|guard| Box::new(Handshake { ids, _guard: guard }));
                 let handle = Handle(handle);
-                Ok((handle, Connection::new(connection, handle, self.clock, guard)))
+                Ok((handle, Connection::new(connection, handle, self.clock, handshake)))
             }
             Err(error) => Err(Box::new(Refusal {
                 answer: error.response.as_ref().map(Transmit::of),
@@ -252,7 +265,7 @@ impl Endpoint {
     /// Refuses a connection: the client is informed. `out` is cleared, and gets the bytes.
     pub fn refuse(&mut self, incoming: Incoming, out: &mut Vec<u8>) -> Transmit {
         out.clear();
-        Transmit::of(&self.inner.refuse(*incoming.0, out))
+        Transmit::of(&self.inner.refuse(*incoming.inner, out))
     }
 
     /// Requests that the client confirms its address (RFC 9000, section 8.1.2). `out` is cleared, and gets the bytes.
@@ -261,19 +274,20 @@ impl Endpoint {
     /// The client has confirmed it: the connection is returned.
     pub fn retry(&mut self, incoming: Incoming, out: &mut Vec<u8>) -> Result<Transmit, Incoming> {
         out.clear();
-        match self.inner.retry(*incoming.0, out) {
+        let Incoming { inner, id } = incoming;
+        match self.inner.retry(*inner, out) {
             Ok(transmit) => {
                 self.counts.retries_sent += 1;
                 Ok(Transmit::of(&transmit))
             }
-            Err(error) => Err(Incoming(Box::new(error.into_incoming()))),
+            Err(error) => Err(Incoming { inner: Box::new(error.into_incoming()), id }),
         }
     }
 
     /// Drops a connection without an answer.
     pub fn ignore(&mut self, incoming: Incoming) {
         self.counts.dropped += 1;
-        self.inner.ignore(*incoming.0);
+        self.inner.ignore(*incoming.inner);
     }
 
     /// Begins a connection to a server.

@@ -13,6 +13,7 @@ use control::runtime::Opened;
 use engine::datagram_sockets::DatagramListening;
 use engine::listener::Listening;
 use engine::service::log::{Reception, RelaySocket};
+use engine::succession::PassedChannel;
 use policy::program::{Bind, BindAddress, LogForward, Peers, Program, Proxy, Segments, SocketBuffers};
 use rt::net::{Address, BindOptions, Datagram, KeepAlive, ListeningSocket};
 use std::io;
@@ -34,6 +35,10 @@ pub struct Sockets {
     pub proxies: Vec<Listening>,
     /// Sockets of the QUIC addresses of proxies.
     pub datagrams: Vec<DatagramListening>,
+    /// Why the kernel does not distribute the packets of a QUIC address by connection ids; the last reason.
+    pub unsteered: Option<String>,
+    /// Channels to older processes that have these sockets as well.
+    pub channels: Vec<PassedChannel>,
     /// Sockets of the runtime API.
     pub runtime: Vec<Opened>,
     /// Sockets of log-forward sections.
@@ -45,7 +50,7 @@ pub struct Sockets {
 impl Sockets {
     /// Whether there is no socket for clients, nor one of the runtime API.
     pub fn is_empty(&self) -> bool {
-        let Self { proxies, datagrams, runtime, relays, peers } = self;
+        let Self { proxies, datagrams, runtime, relays, peers, .. } = self;
         proxies.is_empty() && datagrams.is_empty() && runtime.is_empty() && relays.is_empty() && peers.is_empty()
     }
 }
@@ -311,6 +316,7 @@ fn attempt(
                 AddressSockets::open(one.bind, one.around, threads, inherited).map(|found| match found {
                     AddressSockets::Streams(sockets) => sockets,
                     AddressSockets::Datagrams(group) => {
+                        opened.unsteered = group.unsteered().map(reason).or(opened.unsteered.take());
                         opened.datagrams.extend(group.listen(proxy.index, one.index));
                         Vec::new()
                     }

@@ -146,6 +146,7 @@ fn launch(
         sources,
         sockets: opened.proxies,
         datagrams: opened.datagrams,
+        channels: opened.channels,
         runtime: opened.runtime,
         relays: opened.relays,
         peers: opened.peers,
@@ -198,12 +199,13 @@ fn open(
     let reuse_port = !(settings.no_reuse_port || spec.global.machine.no_reuse_port);
     let opened = listeners::open(program, spec, sources, reuse_port, &mut older);
     // Unused sockets are closed before this process reports that it serves.
-    let Older { predecessors, inherited } = older;
+    let Older { predecessors, mut inherited } = older;
+    let channels = inherited.take_channels();
     if settings.verbose && inherited.len() > 0 {
         messages.notice(&format!("{} listening sockets of the older process are not used any more.", inherited.len()));
     }
     drop(inherited);
-    let sockets = opened.map_err(|errors| {
+    let mut sockets = opened.map_err(|errors| {
         errors.iter().for_each(|error| messages.alert(error));
         messages.alert("Some protocols failed to start their listeners! Exiting.");
         ReportedError
@@ -213,6 +215,13 @@ fn open(
         messages.alert("No enabled listener found (check for 'bind' directives) ! Exiting.");
         return Err(ReportedError);
     }
+    if let Some(reason) = &sockets.unsteered {
+        messages.warning(&format!(
+            "Packets of QUIC clients whose addresses change are passed from thread to thread, since the kernel cannot \
+             distribute them by their connection IDs : {reason}."
+        ));
+    }
+    sockets.channels = channels;
     Ok((sockets, predecessors))
 }
 

@@ -2,17 +2,18 @@
 
 use crate::takeover::InheritedSockets;
 use config::spec::SocketKind;
-use engine::datagram_sockets::DatagramListening;
+use engine::datagram_sockets::{DatagramListening, SocketGroup};
 use policy::program::{Bind, BindAddress};
 use rt::net::{BindOptions, DatagramSocket, steer_by_connection_id};
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
 
 /// The sockets of an address and their workers, in the same order.
 pub struct DatagramGroup {
-    workers: Arc<[usize]>,
+    workers: Vec<usize>,
     sockets: Vec<DatagramSocket>,
+    /// Why the kernel does not choose among them by connection ids.
+    unsteered: Option<io::Error>,
 }
 
 impl DatagramGroup {
@@ -51,11 +52,10 @@ impl DatagramGroup {
             }
             _ => return Err(io::ErrorKind::InvalidInput.into()),
         };
-        if sockets.len() > 1 {
-            // A kernel that cannot steer distributes by addresses; the workers pass stray datagrams on.
-            let _ = steer_by_connection_id(&sockets);
-        }
-        Ok(Self { workers: workers.into(), sockets })
+        // A kernel that cannot steer distributes by addresses; the workers pass stray datagrams on.
+        let unsteered = if sockets.len() > 1 { steer_by_connection_id(&sockets).err() } else { None };
+        workers.truncate(sockets.len());
+        Ok(Self { workers, sockets, unsteered })
     }
 
     /// Returns the descriptors, in order.
@@ -65,14 +65,11 @@ impl DatagramGroup {
 
     /// Returns the sockets with their place in the configuration: the indexes of the frontend and of the address.
     pub fn listen(self, frontend: usize, bind: usize) -> impl Iterator<Item = DatagramListening> {
-        let closed = Arc::default();
-        self.sockets.into_iter().enumerate().map(move |(place, socket)| DatagramListening {
-            frontend,
-            bind,
-            place,
-            workers: Arc::clone(&self.workers),
-            socket,
-            closed: Arc::clone(&closed),
-        })
+        SocketGroup::listening(frontend, bind, &self.workers, self.sockets)
+    }
+
+    /// Returns why the kernel does not choose among the sockets by connection ids.
+    pub fn unsteered(&self) -> Option<&io::Error> {
+        self.unsteered.as_ref()
     }
 }

@@ -22,6 +22,7 @@ use engine::service::registry::Services;
 use engine::shared_counts::SharedCounts;
 use engine::shared_counts::Sharing;
 use engine::sockets::Sockets;
+use engine::succession::{PassedChannel, Succession};
 use engine::worker::Process;
 use live::Live;
 use live::counters::shared::SharedKind;
@@ -64,6 +65,8 @@ pub struct Service {
     pub sockets: Vec<Listening>,
     /// The sockets of the QUIC addresses of proxies.
     pub datagrams: Vec<DatagramListening>,
+    /// Channels to older processes that have these as well.
+    pub channels: Vec<PassedChannel>,
     /// The sockets of the runtime API.
     pub runtime: Vec<Opened>,
     /// The sockets of log-forward sections.
@@ -126,6 +129,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Repo
     let shared = Arc::new(shared);
     know_sockets(&shared, &sockets, &runtime, &peers);
     shared.service::<DatagramSockets>().add(service.datagrams);
+    shared.service::<Succession>().predecessors().set(service.channels);
     let scripts = initialize(service.scripts, &shared, messages)?;
     if service.succeeds {
         shared.service::<Exchange>().expect_predecessor();

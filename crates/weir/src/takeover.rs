@@ -4,9 +4,10 @@
 //!
 //! The messages are HAProxy's, so that either program can replace the other; docs/process-management.md describes them.
 
+use engine::succession::PassedChannel;
 use rt::net::{
     Address, BindOptions, DatagramSocket, ForeignDatagrams, ForeignListener, ListeningSocket, MOST_DESCRIPTORS,
-    receive_descriptors,
+    is_channel, receive_descriptors,
 };
 use std::ffi::OsStr;
 use std::fmt;
@@ -54,6 +55,8 @@ pub struct InheritedSockets {
     items: Vec<Item>,
     /// UDP sockets of QUIC addresses, in the order of their groups.
     datagrams: Vec<DatagramItem>,
+    /// Channels to processes that have these as well.
+    channels: Vec<PassedChannel>,
     /// Copies of inherited descriptors that an address has used, by number: another line may listen on the same socket.
     given: Vec<(RawFd, OwnedFd)>,
 }
@@ -156,6 +159,11 @@ impl InheritedSockets {
         Ok(socket)
     }
 
+    /// Returns the channels to the processes that have the UDP sockets as well.
+    pub fn take_channels(&mut self) -> Vec<PassedChannel> {
+        std::mem::take(&mut self.channels)
+    }
+
     /// Adds a socket, if it listens for connections or receives datagrams.
     pub fn add(&mut self, namespace: &str, fd: OwnedFd) {
         let namespace = namespace.to_owned();
@@ -170,6 +178,7 @@ impl InheritedSockets {
     pub fn and(mut self, other: Self) -> Self {
         self.items.extend(other.items);
         self.datagrams.extend(other.datagrams);
+        self.channels.extend(other.channels);
         self.given.extend(other.given);
         self
     }
@@ -239,9 +248,13 @@ impl Reader {
             }
             let group = group.min(self.descriptors.len());
             for _ in 0..group {
-                let namespace = self.record()?;
-                let fd = self.descriptors.remove(0);
-                found.add(&namespace, fd);
+                let (namespace, options) = self.record()?;
+                let end = self.descriptors.remove(0);
+                match PassedChannel::tag_of(options) {
+                    Some(tag) if is_channel(&end) => found.channels.push(PassedChannel { tag, end }),
+                    Some(_) => {}
+                    None => found.add(&namespace, end),
+                }
             }
             let acknowledgement = i32::try_from(done).unwrap_or(i32::MAX);
             self.stream.write_all(&acknowledgement.to_ne_bytes())?;
@@ -250,13 +263,13 @@ impl Reader {
         Ok(found)
     }
 
-    /// Parses a record and returns the network namespace, empty for the default one; device and options are read from
-    /// the kernel.
-    fn record(&mut self) -> io::Result<String> {
+    /// Parses a record and returns the network namespace, empty for the default one, and the options, which mark channels; the
+    /// device and the options of a socket are read from the kernel.
+    fn record(&mut self) -> io::Result<(String, u32)> {
         loop {
-            if let Some((namespace, length)) = record(&self.bytes) {
+            if let Some((namespace, options, length)) = record(&self.bytes) {
                 self.bytes.drain(..length);
-                return Ok(namespace);
+                return Ok((namespace, options));
             }
             if self.bytes.len() > LONGEST_RECORD {
                 return Err(io::ErrorKind::InvalidData.into());
@@ -266,14 +279,15 @@ impl Reader {
     }
 }
 
-/// Returns the namespace of the first record, and the record's length; `None`: incomplete.
-fn record(bytes: &[u8]) -> Option<(String, usize)> {
+/// Returns the namespace and the options of the first record, and the record's length; `None`: incomplete.
+fn record(bytes: &[u8]) -> Option<(String, u32, usize)> {
     let (&namespace, rest) = bytes.split_first()?;
     let (namespace, rest) = rest.split_at_checked(usize::from(namespace))?;
     let (&interface, rest) = rest.split_first()?;
     let rest = rest.get(usize::from(interface)..)?;
-    let rest = rest.get(4..)?;
-    Some((String::from_utf8_lossy(namespace).into_owned(), bytes.len() - rest.len()))
+    let (options, rest) = rest.split_first_chunk()?;
+    let namespace = String::from_utf8_lossy(namespace).into_owned();
+    Some((namespace, u32::from_ne_bytes(*options), bytes.len() - rest.len()))
 }
 
 #[cfg(test)]
@@ -330,11 +344,11 @@ mod tests {
     #[test]
     fn records_are_cut_where_they_end() {
         let whole = b"\x03red\x02lo\0\0\0\0next";
-        assert_eq!(record(whole), Some(("red".to_owned(), 11)));
+        assert_eq!(record(whole), Some(("red".to_owned(), 0, 11)));
         for length in 0..11 {
             assert_eq!(record(&whole[..length]), None, "{length}");
         }
-        assert_eq!(record(b"\0\0\x01\0\0\0"), Some((String::new(), 6)));
+        assert_eq!(record(b"\0\0\x01\0\0\0"), Some((String::new(), 0, 6)));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use quic::cid::HandshakeIds;
 use quic::{Closed, Connection, Event, Handle, Input};
 use tls::HandshakeInfo;
 
@@ -72,6 +73,10 @@ impl DatagramReceiver for State {
             }
         });
         self.wake();
+    }
+
+    fn handshake(&self) -> Option<HandshakeIds> {
+        self.connection.borrow().handshake_ids()
     }
 }
 

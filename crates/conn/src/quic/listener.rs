@@ -6,8 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use quic::cid::HandshakeIds;
 use quic::endpoint::ServerSettings;
-use quic::{Endpoint, EndpointCounts, Incoming};
+use quic::{Datagram, Endpoint, EndpointCounts, Incoming};
 use rt::net::{DatagramSocket, ReceiveBatch};
 
 use super::link::Link;
@@ -31,15 +32,23 @@ pub struct Arrival<'l> {
     incoming: Incoming,
 }
 
+/// Decides about the datagrams of a socket.
+pub trait Reception {
+    /// Whether a datagram is not for this socket's machine: it was passed on or dropped.
+    fn diverts(&mut self, datagram: &Datagram<'_>) -> bool;
+
+    /// Takes a connection that begins, and the datagram that begins it.
+    fn arrive(&mut self, arrival: Arrival<'_>, datagram: &Datagram<'_>);
+}
+
 impl Listener {
     /// Receives the datagrams of `socket` for `machine`.
     pub fn new(socket: DatagramSocket, machine: Endpoint) -> Self {
         Self(Rc::new(Socket::new(socket, machine)))
     }
 
-    /// Receives datagrams until there are none, and hands connections that begin to `arrive`. Ready if the socket has
-    /// failed.
-    pub fn poll(&self, cx: &mut Context<'_>, arrive: &mut dyn FnMut(Arrival<'_>)) -> Poll<io::Error> {
+    /// Receives datagrams until there are none. Ready if the socket has failed.
+    pub fn poll(&self, cx: &mut Context<'_>, reception: &mut dyn Reception) -> Poll<io::Error> {
         let socket = &self.0;
         socket.poll_unsent(cx);
         let mut batch = ReceiveBatch::new();
@@ -50,9 +59,34 @@ impl Listener {
                 Poll::Ready(Ok(())) => {}
             }
             for message in batch.iter() {
-                socket.receive(&message, &mut |incoming| arrive(Arrival { socket, incoming }));
+                Socket::each(&message, &mut |datagram| {
+                    if !reception.diverts(datagram) {
+                        self.receive(datagram, reception);
+                    }
+                });
             }
         }
+    }
+
+    /// Processes a datagram that was received elsewhere.
+    pub fn receive(&self, datagram: &Datagram<'_>, reception: &mut dyn Reception) {
+        let socket = &self.0;
+        socket.receive(datagram, &mut |incoming| reception.arrive(Arrival { socket, incoming }, datagram));
+    }
+
+    /// Sends what waits, and receives nothing: another process reads the socket.
+    pub fn poll_send(&self, cx: &mut Context<'_>) {
+        self.0.poll_unsent(cx);
+    }
+
+    /// Stops waiting for datagrams, until the next [`Listener::poll`].
+    pub fn stop_watching(&self) {
+        self.0.socket.stop_watching();
+    }
+
+    /// Returns the ids of handshakes in progress, `most` at most.
+    pub fn handshakes(&self, most: usize) -> Vec<HandshakeIds> {
+        self.0.handshakes(most)
     }
 
     /// Sets the settings of connections that begin from now on.

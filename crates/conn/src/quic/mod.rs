@@ -11,7 +11,7 @@ mod observer;
 mod socket;
 
 pub use link::{HandshakeFailure, Link};
-pub use listener::{Arrival, Listener, ListenerCounts};
+pub use listener::{Arrival, Listener, ListenerCounts, Reception};
 pub(crate) use observer::Carried;
 pub use observer::{CloseCode, LinkCounts, Observer, Statistics, StreamView};
 pub use quic::Closed;

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Waker};
 
+use quic::cid::HandshakeIds;
 use quic::{Datagram, Handle, Incoming, Input, Received, Transmit};
 use rt::net::{DatagramSocket, Datagrams, Ecn};
 
@@ -16,6 +17,9 @@ const MOST_SILENT: usize = 256;
 pub(super) trait DatagramReceiver {
     /// Processes a datagram.
     fn receive(&self, input: Input);
+
+    /// The ids of its handshake, while that is in progress.
+    fn handshake(&self) -> Option<HandshakeIds>;
 }
 
 /// A socket with the machine that knows its connections.
@@ -106,26 +110,36 @@ impl Socket {
         drop(silent);
     }
 
-    /// Processes the datagrams of one message. Returns those that begin connections to `arrive`.
-    pub(super) fn receive(&self, message: &Datagrams<'_>, arrive: &mut dyn FnMut(Incoming)) {
-        let (now, wall) = (rt::now(), rt::wall());
+    /// Passes each datagram of a message to `one`.
+    pub(super) fn each(message: &Datagrams<'_>, one: &mut dyn FnMut(&Datagram<'_>)) {
         let ecn = message.ecn.map_or(0, Ecn::bits);
         for bytes in message.iter() {
-            let datagram = Datagram { bytes, peer: message.peer, local: message.local_ip, ecn };
-            // Nothing is borrowed while a connection or its session runs.
-            let received = self.machine.borrow_mut().receive(now, wall, &datagram, &mut self.out.borrow_mut());
-            match received {
-                Received::Nothing => {}
-                Received::Answer(transmit) => self.answer(&transmit, &self.out.borrow()),
-                Received::Input(handle, input) => {
-                    let link = self.links.borrow().get(handle.index()).and_then(|link| link.as_ref()?.upgrade());
-                    if let Some(link) = link {
-                        link.receive(input);
-                    }
-                }
-                Received::Incoming(incoming) => arrive(incoming),
-            }
+            one(&Datagram { bytes, peer: message.peer, local: message.local_ip, ecn });
         }
+    }
+
+    /// Processes a datagram. One that begins a connection is returned to `arrive`.
+    pub(super) fn receive(&self, datagram: &Datagram<'_>, arrive: &mut dyn FnMut(Incoming)) {
+        // Nothing is borrowed while a connection or its session runs.
+        let received = self.machine.borrow_mut().receive(rt::now(), rt::wall(), datagram, &mut self.out.borrow_mut());
+        match received {
+            Received::Nothing => {}
+            Received::Answer(transmit) => self.answer(&transmit, &self.out.borrow()),
+            Received::Input(handle, input) => {
+                let link = self.links.borrow().get(handle.index()).and_then(|link| link.as_ref()?.upgrade());
+                if let Some(link) = link {
+                    link.receive(input);
+                }
+            }
+            Received::Incoming(incoming) => arrive(incoming),
+        }
+    }
+
+    /// Returns the ids of handshakes in progress, `most` at most.
+    pub(super) fn handshakes(&self, most: usize) -> Vec<HandshakeIds> {
+        let links = self.links.borrow();
+        let links = links.iter().filter_map(|link| link.as_ref()?.upgrade());
+        links.filter_map(|link| link.handshake()).take(most).collect()
     }
 
     /// Sends an answer of the machine, which may be lost.

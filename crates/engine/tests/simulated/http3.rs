@@ -215,6 +215,28 @@ fn a_client_whose_address_changes_goes_on() {
     });
 }
 
+/// Where the kernel chooses the socket by the client's port, packets of a client whose port changes arrive at the socket of another
+/// worker, which passes them on.
+#[test]
+fn packets_find_the_worker_of_their_connection() {
+    serving("").unsteered().workers(&[2, 4]).run(|world| async move {
+        let scope = Rc::new(Scope::new());
+        Service::at(S1).serve(&scope, echo);
+        let mut client = Client::connect(CLIENT, QUIC).await;
+        let address = |text: &str| Address::Inet(text.parse::<SocketAddr>().unwrap());
+        for (number, seen) in ["10.0.9.1:6001", "10.0.9.1:6002", "10.0.9.1:6003"].into_iter().enumerate() {
+            let payload = text(50_000, number as u64);
+            let head = format!("POST /{number} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", payload.len());
+            let id = client.post(&head, &payload).await;
+            let answered = client.answer(id).await;
+            assert!(answered.ended && answered.payload == payload, "{:?}", client.closed);
+            rt::sim::network().rebind(&address(CLIENT), &address(seen));
+        }
+        client.close().await;
+        world.forget_log();
+    });
+}
+
 /// A soft stop announces GOAWAY, and lets the request that is under way end.
 #[test]
 fn a_soft_stop_lets_requests_end() {
@@ -227,6 +249,10 @@ fn a_soft_stop_lets_requests_end() {
         world.stop();
         let settings = client.control.len();
         client.until(|client| client.control.len() > settings).await;
+        // New connections are refused.
+        let mut late = Client::begin("10.0.9.2:5000", QUIC, &crate::http3_client::tls(&["h3"], false));
+        late.until(|late| late.closed.is_some()).await;
+        assert!(matches!(late.closed, Some(Closed::PeerTransport { code: 2, .. })), "{:?}", late.closed);
         one.send(answer("one")).await;
         assert_eq!(client.answer(first).await.payload, b"one");
         client.until(|client| client.closed.is_some()).await;

@@ -67,6 +67,7 @@ pub struct Worlds {
     services: Vec<(&'static str, bool, Factory)>,
     script: Option<fn(&mut Services)>,
     records: bool,
+    steers: bool,
     file: String,
 }
 
@@ -106,6 +107,7 @@ pub fn config(sections: &str) -> Worlds {
         services: Vec::new(),
         script: None,
         records: false,
+        steers: true,
         file: String::new(),
     }
 }
@@ -151,6 +153,12 @@ impl Worlds {
     /// buffers received bytes, as TLS does.
     pub fn shuffled(mut self) -> Worlds {
         self.records = true;
+        self
+    }
+
+    /// The kernel chooses the sockets of QUIC addresses by the client's port, not by connection ids.
+    pub fn unsteered(mut self) -> Worlds {
+        self.steers = false;
         self
     }
 
@@ -273,7 +281,7 @@ impl Worlds {
             shared.generation().know_specification(written.clone());
             let shared = Arc::new(shared);
             let sockets: Arc<[Listening]> = open(program, None).into();
-            shared.service::<DatagramSockets>().add(open_datagrams(program, workers));
+            shared.service::<DatagramSockets>().add(open_datagrams(program, workers, self.steers));
             shared.know_sockets(Sockets::of(sockets.iter(), [].iter(), [].iter()));
             (shared, (sockets, open_runtime(program), open_peers(program)))
         });

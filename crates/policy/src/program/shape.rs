@@ -3,8 +3,8 @@
 //! never change either.
 
 use super::{
-    Backend, Bind, BindAddress, Frontend, Global, Listening, Options, Program, Proxy, Server, ServerAddress,
-    ServerPort, SpoeLog, Tracking,
+    Backend, Bind, BindAddress, Frontend, Global, Listening, Options, Program, Proxy, QuicLimits, Server,
+    ServerAddress, ServerPort, SpoeLog, Tracking,
 };
 use crate::rule::ServerChoice;
 use expression::Expression;
@@ -77,6 +77,7 @@ impl Program {
         engines(&self.spoe_logs, &next.spoe_logs, &mut found);
         self.proxies_differ(next, &mut found);
         of(global(&self.global, &next.global), "the process", &mut found);
+        of(quic(&self.global.quic, &next.global.quic), "QUIC", &mut found);
         found
     }
 
@@ -161,12 +162,20 @@ fn global(own: &Global, next: &Global) -> Vec<Field> {
     fields!(Global, own, next,
         kept: [maxconn, maxconn_is_automatic, rates, maxpipes, strict_limits, nbthread, bufsize,
                http, maxaccept, maxpollevents, idle_pool_shared, client_buffers, server_buffers,
-               datagram_receive_buffer, datagram_send_buffer, quic, pipesize, nosplice, variables, max_spread_checks,
+               datagram_receive_buffer, datagram_send_buffer, pipesize, nosplice, variables, max_spread_checks,
                measure_tasks, anonymous_key, shared_counters],
         free: [logs, log_tag, log_send_hostname, logurilen, descriptors, compression, large_bufsize, max_tls_connections, excess, maxrewrite, maxhdr, http2, http2_servers, streams,
                glitches, tokens, max_rules_at_once, evaluation_time, multi_queue, pool_low_descriptors,
                pool_high_descriptors, reject_privileged_ports, hard_stop_after, spread_checks, checks_are_proxied, grace,
                close_spread, node, measure_rules],
+        apart: [quic])
+}
+
+/// Compares the parameters of QUIC: connections that begin later have the new ones, sockets and keys stay.
+fn quic(own: &QuicLimits, next: &QuicLimits) -> Vec<Field> {
+    fields!(QuicLimits, own, next,
+        kept: [listens, cluster_secret, send_buffer],
+        free: [retry_threshold, refuses_privileged_ports, idle_timeout, glitches, transmit_memory, segments, streams],
         apart: [])
 }
 
@@ -226,8 +235,8 @@ fn bind(own: &Bind, next: &Bind) -> Vec<Field> {
         free: [text, name, is_named, id, tls],
         apart: [listening]);
     found.extend(fields!(Listening, &own.listening, &next.listening,
-        kept: [socket, threads, connections, quic],
-        free: [protocol, idle_ping, header, label, guid],
+        kept: [socket, threads, connections],
+        free: [quic, protocol, idle_ping, header, label, guid],
         apart: []));
     if own.tls.is_some() != next.tls.is_some() || matches!(own.address, BindAddress::Reverse { .. }) {
         found.iter_mut().for_each(|(_, is_kept)| *is_kept = true);

@@ -39,7 +39,8 @@ pub use namespace::Namespace;
 pub use parked::{ParkedStream, poll_parked_events};
 pub use parked_id::ParkedId;
 pub use passing::{
-    Channel, ForeignListener, MOST_DESCRIPTORS, channel_pair, receive_descriptors, send_descriptors, stream_pair,
+    Channel, ForeignListener, MOST_DESCRIPTORS, channel_pair, is_channel, receive_descriptors, send_descriptors,
+    stream_pair,
 };
 pub use pipe::Pipe;
 pub use raw_pipe::{limit_pipes, set_pipe_capacity};

@@ -140,6 +140,12 @@ pub fn channel_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     sys::passing::pair(libc::SOCK_SEQPACKET)
 }
 
+/// Whether a descriptor is an end of a channel.
+pub fn is_channel(end: &OwnedFd) -> bool {
+    let option = |name| sys::socket::option(end.as_raw_fd(), libc::SOL_SOCKET, name).ok();
+    option(libc::SO_TYPE) == Some(libc::SOCK_SEQPACKET) && option(libc::SO_DOMAIN) == Some(libc::AF_UNIX)
+}
+
 /// One end of a channel between two processes, watched by the current worker.
 pub struct Channel {
     socket: Socket,

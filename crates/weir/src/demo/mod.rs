@@ -80,6 +80,7 @@ fn start(messages: &mut Messages) -> Result<ExitCode, ReportedError> {
         program,
         sockets: sockets.proxies,
         datagrams: sockets.datagrams,
+        channels: sockets.channels,
         runtime: sockets.runtime,
         relays: sockets.relays,
         peers: sockets.peers,

@@ -65,6 +65,8 @@ mod php_fpm;
 mod pki;
 #[path = "../shared/ports.rs"]
 mod ports;
+mod quic_client;
+mod quic_reload;
 mod quic_sockets;
 mod reload;
 mod reload_rights;

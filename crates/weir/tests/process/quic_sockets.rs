@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const SITE: &str = include_str!("site.pem");
 
 /// An address of the loopback network that no other test uses, with a port that is free there.
-fn free_address() -> (Ipv4Addr, u16) {
+pub fn free_address() -> (Ipv4Addr, u16) {
     static COUNT: AtomicU32 = AtomicU32::new(1);
     let number = (std::process::id() << 4) + COUNT.fetch_add(1, Ordering::Relaxed);
     let address = Ipv4Addr::from(0x7f00_0000 | (number & 0x00ff_ffff));

@@ -1,13 +1,14 @@
 //! `_getsocks`: passes the listening sockets to a successor (management manual, section 3 "-x"; the messages are
 //! described in docs/process-management.md). Must never close a socket: both processes share it until this one stops.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use rt::net::{ListeningSocket, MOST_DESCRIPTORS};
 
 use super::super::{Answer, Call, Command, Disconnected, Pending, Run};
 use engine::datagram_sockets::{DatagramSockets, OpenDatagrams};
+use engine::succession::{self, PassedChannel};
 use engine::worker::Worker;
 use policy::program::{Program, SocketOptions};
 
@@ -32,7 +33,10 @@ async fn send(worker: &Worker, program: &Program, answer: &mut Answer) -> Result
     let streams = streams.into_iter().map(|(_, socket)| PassedSocket::Stream(socket));
     let datagrams = worker.process.service::<DatagramSockets>().open().into_iter();
     let datagrams = datagrams.filter(|socket| socket.as_descriptor().is_some()).map(PassedSocket::Datagram);
-    let sockets: Vec<PassedSocket> = streams.chain(datagrams).collect();
+    let datagrams: Vec<PassedSocket> = datagrams.collect();
+    let channels = if datagrams.is_empty() { Vec::new() } else { succession::channels(&worker.process) };
+    let channels = channels.into_iter().map(PassedSocket::Channel);
+    let sockets: Vec<PassedSocket> = streams.chain(datagrams).chain(channels).collect();
     answer.push(i32::try_from(sockets.len()).unwrap_or(i32::MAX).to_ne_bytes());
     answer.flush().await?;
     for group in sockets.chunks(MOST_DESCRIPTORS) {
@@ -55,6 +59,8 @@ enum PassedSocket {
     Stream(Arc<ListeningSocket>),
     /// It receives the datagrams of a QUIC address.
     Datagram(Arc<OpenDatagrams>),
+    /// The successor passes datagrams of QUIC connections over it.
+    Channel(PassedChannel),
 }
 
 impl PassedSocket {
@@ -66,6 +72,7 @@ impl PassedSocket {
                 socket.as_descriptor()
             }
             Self::Datagram(socket) => socket.as_descriptor(),
+            Self::Channel(channel) => Some(channel.end.as_fd()),
         }
     }
 
@@ -82,6 +89,10 @@ impl PassedSocket {
                 let namespace = name(options.and_then(|options| options.namespace.as_ref()));
                 let interface = name(options.and_then(|options| options.interface.as_ref()));
                 write_names([&namespace, &interface], records);
+            }
+            Self::Channel(channel) => {
+                write_names([""; 2], records);
+                return records.extend_from_slice(&channel.mark().to_ne_bytes());
             }
         }
         records.extend_from_slice(&0_i32.to_ne_bytes());

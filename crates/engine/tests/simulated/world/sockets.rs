@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use control::peers::PeerSocket;
 use control::runtime::Opened;
-use engine::datagram_sockets::DatagramListening;
+use engine::datagram_sockets::{DatagramListening, SocketGroup};
 use engine::listener::Listening;
 use policy::program::{BindAddress, Program};
 use rt::net::{Address, BindOptions, DatagramSocket, ListeningSocket, steer_by_connection_id};
@@ -34,26 +34,21 @@ pub(super) fn open(program: &Program, places: Option<&[(usize, usize)]>) -> Vec<
     sockets
 }
 
-/// Opens the QUIC addresses of a program.
-pub(super) fn open_datagrams(program: &Program, workers: usize) -> Vec<DatagramListening> {
+/// Opens the QUIC addresses of a program; `steers`: the kernel chooses among their sockets by connection ids.
+pub(super) fn open_datagrams(program: &Program, workers: usize, steers: bool) -> Vec<DatagramListening> {
     let mut opened = Vec::new();
     for proxy in program.proxies.iter().filter(|proxy| !proxy.disabled) {
         for bind in proxy.frontend.iter().flat_map(|frontend| &frontend.binds) {
             let BindAddress::Quic(address) = &bind.address else { continue };
-            let group: Arc<[usize]> = match bind.listening.threads.as_deref() {
-                Some(threads) => Arc::from(threads),
+            let group: Vec<usize> = match bind.listening.threads.as_deref() {
+                Some(threads) => threads.to_vec(),
                 None => (0..workers).collect(),
             };
             let sockets = DatagramSocket::bind_group(*address, &BindOptions::default(), group.len()).unwrap();
-            steer_by_connection_id(&sockets).unwrap();
-            opened.extend(sockets.into_iter().enumerate().map(|(place, socket)| DatagramListening {
-                frontend: proxy.index,
-                bind: bind.index,
-                place,
-                workers: Arc::clone(&group),
-                socket,
-                closed: Arc::default(),
-            }));
+            if steers {
+                steer_by_connection_id(&sockets).unwrap();
+            }
+            opened.extend(SocketGroup::listening(proxy.index, bind.index, &group, sockets));
         }
     }
     opened

@@ -7,6 +7,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
 use std::task::{Context, Poll};
 
 use base::Key;
@@ -101,6 +102,13 @@ impl DatagramSocket {
         }
     }
 
+    /// Returns the number of the socket in this machine, which is the same in every process that has it; `None` in a simulation, or
+    /// if the kernel does not report it.
+    pub fn identity(&self) -> Option<u64> {
+        let copy = self.as_descriptor()?.try_clone_to_owned().ok()?;
+        std::fs::File::from(copy).metadata().ok().map(|metadata| metadata.ino())
+    }
+
     /// Returns the descriptor's number; `None` in a simulation.
     pub fn descriptor(&self) -> Option<RawFd> {
         self.socket.descriptor()
@@ -140,6 +148,24 @@ impl DatagramSocket {
             }
             Poll::Pending
         })
+    }
+
+    /// Stops waiting for datagrams, until the next call that waits: another process that has the same socket may receive
+    /// them, and arrivals do not wake this one.
+    pub fn stop_watching(&self) {
+        let Some((instance, key)) = self.watched_by.take() else { return };
+        self.reports_writable.set(false);
+        let _source = current::try_with(|worker| {
+            if worker.remote.instance != instance {
+                return None;
+            }
+            let source = worker.sources.borrow_mut().remove(key)?;
+            // Another process may have the same socket, which would then continue to be reported.
+            if source.watched {
+                worker.driver.unwatch(&self.socket);
+            }
+            Some(source)
+        });
     }
 
     /// Receives messages; returns whether there may be more.
@@ -331,18 +357,7 @@ fn is_about_a_datagram(error: &io::Error) -> bool {
 
 impl Drop for DatagramSocket {
     fn drop(&mut self) {
-        let Some((instance, key)) = self.watched_by.get() else { return };
-        let _source = current::try_with(|worker| {
-            if worker.remote.instance != instance {
-                return None;
-            }
-            let source = worker.sources.borrow_mut().remove(key)?;
-            // Another process may have the same socket, which would then continue to be reported.
-            if source.watched {
-                worker.driver.unwatch(&self.socket);
-            }
-            Some(source)
-        });
+        self.stop_watching();
     }
 }
 
