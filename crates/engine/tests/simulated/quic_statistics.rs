@@ -171,7 +171,9 @@ fn connections_are_shown() {
         let streams = client.beside(ask("show quic stream")).await;
         assert_eq!(streams, format!("{id}.0000: 0x01 rxb=0\n\n"));
         let all = client.beside(ask(&format!("show quic {id}"))).await;
-        for part in [format!("* {id}[").as_str(), "md=", "st=opened", "mux=ready", "cwnd=", "hreq=1", "qcs id=0 st=HCR rxb=0"] {
+        for part in
+            [format!("* {id}[").as_str(), "md=", "st=opened", "mux=ready", "cwnd=", "hreq=1", "qcs id=0 st=HCR rxb=0"]
+        {
             assert!(all.contains(part), "{part}: {all}");
         }
         let part = client.beside(ask("show quic sock")).await;

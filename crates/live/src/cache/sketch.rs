@@ -60,7 +60,7 @@ impl Sketch {
             let counted = self.counted.fetch_add(1, Relaxed);
             if counted.is_multiple_of(AGED_EVERY) {
                 let turn = (counted / AGED_EVERY) as usize;
-                let aged = self.lines.get(turn / LINE & (self.lines.len() - 1)).map(|line| &line[turn % LINE]);
+                let aged = self.lines.get((turn / LINE) & (self.lines.len() - 1)).map(|line| &line[turn % LINE]);
                 aged.into_iter().for_each(|word| word.store(word.load(Relaxed) >> 1 & HALVES, Relaxed));
             }
         }

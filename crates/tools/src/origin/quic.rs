@@ -13,10 +13,10 @@ use conn::flow::{ByteSink, ByteSource};
 use conn::glitches::GlitchLimits;
 use conn::h1::ReadResult;
 use conn::h3::{Connection, Stream, Terms};
-use conn::quic::{Arrival, Link, Listener};
+use conn::quic::{Arrival, Link, Listener, Reception};
 use quic::cid::Place;
 use quic::endpoint::{ServerSettings, Settings};
-use quic::{Clock, Endpoint, HalfOpen, Secrets, Transport, transport};
+use quic::{Clock, Datagram, Endpoint, HalfOpen, Secrets, Transport, transport};
 use rt::net::{Address, BindOptions, DatagramSocket, steer_by_connection_id};
 use rt::{Class, Timer};
 use wire::h1::{Edits, HeadLimits, Scan};
@@ -125,14 +125,30 @@ pub(super) async fn accept(worker: Rc<Worker>, socket: QuicSocket, accepting: Ca
     let QuicSocket { socket, position, tls } = socket;
     let listener = Listener::new(socket, endpoint(position, tls));
     let _watch = worker.watch_stop().await;
-    let mut accepting = Some(accepting);
+    let (mut accepting, mut receiver) = (Some(accepting), Receiver { worker });
     poll_fn(|context| {
-        if worker.is_stopping() {
+        if receiver.worker.is_stopping() {
             accepting = None;
         }
-        listener.poll(context, &mut |arrival| begin(&worker, arrival)).map(drop)
+        listener.poll(context, &mut receiver).map(drop)
     })
     .await;
+}
+
+/// Takes the connections of a socket.
+struct Receiver {
+    worker: Rc<Worker>,
+}
+
+impl Reception for Receiver {
+    /// The sockets of other workers receive what is theirs.
+    fn diverts(&mut self, _: &Datagram<'_>) -> bool {
+        false
+    }
+
+    fn arrive(&mut self, arrival: Arrival<'_>, _: &Datagram<'_>) {
+        begin(&self.worker, arrival);
+    }
 }
 
 /// Begins a connection. Without a free slot its first datagram is ignored: the client repeats it.
