@@ -1,23 +1,9 @@
 //! Counts what QUIC connections and their sockets do, in the counters of their frontend. Must never decide on a connection.
 
-use std::cell::Cell;
-use std::pin::pin;
-use std::rc::Rc;
-use std::time::Duration;
-
-use base::moment::Moment;
 use conn::h3;
-use conn::quic::{CloseCode, ListenerCounts, Observer};
+use conn::quic::{CloseCode, LinkCounts, ListenerCounts};
 use live::counters::{QuicCount, QuicCounters};
-use live::trace::events;
 use wire::h3::ErrorCode;
-
-use crate::quic_connections::QuicConnection;
-use crate::session::task::StreamTask;
-use crate::stream::record::tracing;
-
-/// Interval at which the counts of an open connection are added.
-const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Adds counts.
 fn add<const N: usize>(counters: &QuicCounters, rows: [(QuicCount, u64); N]) {
@@ -62,7 +48,7 @@ pub fn add_http3(counters: &QuicCounters, counts: &h3::Counts) {
 }
 
 /// Counts the code with which a client has closed its connection.
-fn add_close(counters: &QuicCounters, code: CloseCode) {
+pub fn add_close(counters: &QuicCounters, code: CloseCode) {
     let of = match code {
         CloseCode::Transport(code) => Some(of_transport(code)),
         CloseCode::Application(code) => ErrorCode::of(code).and_then(of_error),
@@ -124,83 +110,20 @@ fn of_transport(code: u64) -> QuicCount {
     }
 }
 
-/// Counts what a connection does from its accept to its end, however it ends.
-pub struct QuicTally<'a> {
-    session: &'a StreamTask,
-    counters: &'a QuicCounters,
-    connection: Observer,
-    /// Whether its handshake is in progress.
-    is_half_open: Cell<bool>,
-    /// When its counts were last added.
-    added: Cell<Moment>,
-}
-
-impl<'a> QuicTally<'a> {
-    /// Begins with the connection of a session whose handshake is in progress.
-    pub fn new(session: &'a StreamTask, connection: Observer) -> Self {
-        let counters = session.counters().front_quic.used();
-        let frontend = Rc::clone(session.frontend_handle());
-        let shown = QuicConnection::new(frontend, session.bind_index(), connection.clone());
-        session.worker.quic.enter(session.tag(), shown);
-        tracing::session(session, &events::QUIC_NEW, "new QUIC connection");
-        counters.of(QuicCount::HalfOpenConnection).increment();
-        Self { session, counters, connection, is_half_open: Cell::new(true), added: Cell::new(rt::now()) }
-    }
-
-    /// Counts the end of the handshake.
-    pub fn end_handshake(&self, is_complete: bool) {
-        if self.is_half_open.replace(false) {
-            self.counters.of(QuicCount::HalfOpenConnection).subtract(1);
-            if !is_complete {
-                self.counters.of(QuicCount::HandshakeFail).increment();
-            }
-        }
-    }
-
-    /// Runs a part of the connection's task, and adds the counts at intervals.
-    pub async fn during<T>(&self, part: impl Future<Output = T>) -> T {
-        let mut part = pin!(part);
-        std::future::poll_fn(|cx| {
-            let polled = part.as_mut().poll(cx);
-            let now = rt::now();
-            if now.saturating_since(self.added.get()) >= INTERVAL {
-                self.added.set(now);
-                self.add();
-            }
-            polled
-        })
-        .await
-    }
-
-    /// Adds the counts since the last call.
-    fn add(&self) {
-        let counts = self.connection.take_counts();
-        add(
-            self.counters,
-            [
-                (QuicCount::SentPacket, counts.sent_packets),
-                (QuicCount::LostPacket, counts.lost_packets),
-                (QuicCount::DataBlocked, counts.data_blocked),
-                (QuicCount::StreamDataBlocked, counts.stream_data_blocked),
-                (QuicCount::StreamsBlockedBidirectional, counts.streams_blocked[0]),
-                (QuicCount::StreamsBlockedUnidirectional, counts.streams_blocked[1]),
-                (QuicCount::ConnectionMigrationDone, counts.migrations),
-            ],
-        );
-    }
-}
-
-impl Drop for QuicTally<'_> {
-    fn drop(&mut self) {
-        self.session.worker.quic.leave(self.session.tag());
-        tracing::session(self.session, &events::QUIC_FREE, "QUIC connection released");
-        self.end_handshake(false);
-        self.add();
-        if let Some(code) = self.connection.close_code() {
-            add_close(self.counters, code);
-            tracing::closed(self.session, code);
-        }
-    }
+/// Adds the counts of a connection.
+pub fn add_link(counters: &QuicCounters, counts: &LinkCounts) {
+    add(
+        counters,
+        [
+            (QuicCount::SentPacket, counts.sent_packets),
+            (QuicCount::LostPacket, counts.lost_packets),
+            (QuicCount::DataBlocked, counts.data_blocked),
+            (QuicCount::StreamDataBlocked, counts.stream_data_blocked),
+            (QuicCount::StreamsBlockedBidirectional, counts.streams_blocked[0]),
+            (QuicCount::StreamsBlockedUnidirectional, counts.streams_blocked[1]),
+            (QuicCount::ConnectionMigrationDone, counts.migrations),
+        ],
+    );
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ pub mod initial;
 pub(super) mod keep_or_close;
 pub mod multiplexed;
 mod quic;
+mod quic_tally;
 mod run;
 mod start;
 pub mod tcp;

@@ -13,11 +13,11 @@ use rt::LocalRc;
 use rt::net::SocketQuery;
 
 use super::multiplexed::QuicClient;
+use super::quic_tally::QuicTally;
 use super::run::{Rejection, judge, leave};
 use super::{handshake, multiplexed};
 use crate::generation::FrontendHandle;
 use crate::handshake::are_too_many;
-use crate::quic_counts::QuicTally;
 use crate::session::Session;
 use crate::session::task::StreamTask;
 use crate::stream::record::metrics::{self, Handshake};
