@@ -32,7 +32,7 @@ const TAG: usize = 16;
 fn server() -> Arc<tls::Server> {
     static SERVER: OnceLock<Arc<tls::Server>> = OnceLock::new();
     Arc::clone(SERVER.get_or_init(|| {
-        let mut entries = offer(Origin::Made(Kind::P256)).expect("a certificate can be generated").entries();
+        let mut entries = offer(Origin::Made(Kind::P256)).expect("a certificate can be generated").quic.entries();
         for entry in &mut entries {
             let settings =
                 tls::server::Settings { alpn: vec![b"h3".to_vec()], is_quic: true, ..(*entry.settings).clone() };
