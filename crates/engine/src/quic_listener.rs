@@ -159,9 +159,10 @@ fn poll<A>(cx: &mut Context<'_>, receiver: &mut Receiver, listener: &Listener, a
     } else if listener.poll(cx, receiver).is_ready() {
         return Poll::Ready(());
     }
+    let is_in_use = receiver.place.note_connections(listener.connections() > 0);
     if receiver.state == Opening::Shut {
         accepting.take();
-        if listener.connections() == 0 {
+        if !is_in_use {
             return Poll::Ready(());
         }
     }
@@ -181,7 +182,6 @@ fn process_orders(cx: &mut Context<'_>, receiver: &mut Receiver, listener: &List
                 receiver.is_queued = false;
             }
             Poll::Ready(Order::Report(part)) => part.report(listener.handshakes(MOST_HANDSHAKES)),
-            Poll::Ready(Order::Look) => {}
         }
     }
     cx.waker().wake_by_ref();
