@@ -164,6 +164,7 @@ impl DatagramPlace {
 impl Drop for DatagramPlace {
     fn drop(&mut self) {
         self.queue().into_iter().for_each(DatagramQueue::close);
+        self.note_connections(false);
     }
 }
 
