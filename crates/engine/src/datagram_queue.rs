@@ -36,15 +36,13 @@ impl QueuedDatagram {
     }
 }
 
-/// What waits for the listener of a socket.
+/// An order for the listener of a socket.
 #[derive(Debug)]
 pub enum Order {
     /// To process a datagram.
     Receive(QueuedDatagram),
     /// To stop receiving, and to report the handshakes in progress.
     Report(ReportPart),
-    /// To look whether it has to receive again.
-    Look,
 }
 
 /// The orders for the listener of a socket.
@@ -100,6 +98,14 @@ impl DatagramQueue {
         }
     }
 
+    /// Wakes the listener: something in its group has changed.
+    pub fn wake(&self) {
+        let listener = self.lock().listener.take();
+        if let Some(listener) = listener {
+            listener.wake();
+        }
+    }
+
     /// Returns the next order. Pending: the task is woken by the next one.
     pub fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Order> {
         let mut waiting = self.lock();
@@ -116,7 +122,7 @@ impl DatagramQueue {
         Poll::Ready(order)
     }
 
-    /// Drops what waits and what comes.
+    /// Drops the orders that wait, and all further ones.
     pub fn close(&self) {
         let mut waiting = self.lock();
         waiting.is_closed = true;

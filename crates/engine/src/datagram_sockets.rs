@@ -28,6 +28,8 @@ struct GroupMember {
     queue: DatagramQueue,
     /// Number of younger processes that receive from the socket: if there are any, this one does not.
     takers: AtomicUsize,
+    /// It has connections.
+    is_busy: AtomicBool,
 }
 
 impl SocketGroup {
@@ -43,6 +45,7 @@ impl SocketGroup {
             identity: socket.identity(),
             queue: DatagramQueue::default(),
             takers: AtomicUsize::new(0),
+            is_busy: AtomicBool::new(false),
         };
         let members = sockets.iter().zip(workers).map(member).collect();
         let group = Arc::new(Self { members, is_closed: AtomicBool::new(false) });
@@ -82,7 +85,7 @@ impl Drop for SocketClaim {
     fn drop(&mut self) {
         if let Some(member) = self.group.members.get(self.place) {
             member.takers.fetch_sub(1, Ordering::AcqRel);
-            member.queue.order(Order::Look);
+            member.queue.wake();
         }
     }
 }
@@ -137,6 +140,21 @@ impl DatagramPlace {
         self.group.members.get(self.place).is_some_and(|member| member.takers.load(Ordering::Acquire) > 0)
     }
 
+    /// Notes whether the socket has connections. Returns whether any socket of the group has: until none has, all of them are
+    /// read, because the kernel may choose any for a datagram.
+    pub fn note_connections(&self, has_some: bool) -> bool {
+        let members = &self.group.members;
+        if let Some(own) = members.get(self.place)
+            && own.is_busy.load(Ordering::Acquire) != has_some
+        {
+            own.is_busy.store(has_some, Ordering::Release);
+            if !has_some {
+                members.iter().for_each(|member| member.queue.wake());
+            }
+        }
+        members.iter().any(|member| member.is_busy.load(Ordering::Acquire))
+    }
+
     /// Returns the queue of datagrams that were received elsewhere.
     pub fn queue(&self) -> Option<&DatagramQueue> {
         self.group.queue(self.place)
@@ -146,6 +164,7 @@ impl DatagramPlace {
 impl Drop for DatagramPlace {
     fn drop(&mut self) {
         self.queue().into_iter().for_each(DatagramQueue::close);
+        self.note_connections(false);
     }
 }
 

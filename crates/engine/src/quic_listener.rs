@@ -166,9 +166,10 @@ fn poll<A>(cx: &mut Context<'_>, receiver: &mut Receiver, listener: &Listener, a
     if is_over {
         return Poll::Ready(());
     }
+    let is_in_use = receiver.place.note_connections(listener.connections() > 0);
     if receiver.state == Opening::Shut {
         accepting.take();
-        if listener.connections() == 0 {
+        if !is_in_use {
             return Poll::Ready(());
         }
     }
@@ -197,7 +198,6 @@ fn process_orders(cx: &mut Context<'_>, receiver: &mut Receiver, listener: &List
                 receiver.is_queued = false;
             }
             Poll::Ready(Order::Report(part)) => part.report(listener.handshakes(MOST_HANDSHAKES)),
-            Poll::Ready(Order::Look) => {}
         }
     }
     cx.waker().wake_by_ref();

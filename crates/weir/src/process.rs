@@ -133,9 +133,9 @@ fn launch(
     // All sockets are bound. After privileges are dropped, a failure could not be reported.
     predecessors.dismiss();
     machine::prepare(&spec.global.machine, messages);
-    let last_step = Some(last_step(rights, kept.acme_folder.clone(), spec.global.checks.programs, null));
     let machine = Machine { processors: threads.bindings, written: spec.global.machine.clone() };
     let service = Service {
+        last_step: Some(last_step(rights, kept.acme_folder.clone(), spec.global.checks.programs, null)),
         program,
         live,
         saved,
@@ -155,7 +155,6 @@ fn launch(
         machine,
         starter,
         master,
-        last_step,
         companion: None,
         ends_gently: false,
         kept,

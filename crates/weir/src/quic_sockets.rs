@@ -8,6 +8,9 @@ use rt::net::{BindOptions, DatagramSocket, steer_by_connection_id};
 use std::io;
 use std::os::fd::BorrowedFd;
 
+/// Maximum number of sockets of an address: a byte of the connection ids selects one.
+const MOST_SOCKETS: usize = 256;
+
 /// The sockets of an address and their workers, in the same order.
 pub struct DatagramGroup {
     workers: Vec<usize>,
@@ -17,7 +20,8 @@ pub struct DatagramGroup {
 }
 
 impl DatagramGroup {
-    /// Opens a socket for each worker that serves the address; those received from an older process are used first. Without
+    /// Opens a socket for each worker that serves the address; those received from an older process are used first, all of them,
+    /// so that their order is that of the kernel: a worker may serve several. Without
     /// `SO_REUSEPORT`, and for an inherited descriptor, there is one socket, which the first of the workers serves.
     ///
     /// # Errors
@@ -41,8 +45,8 @@ impl DatagramGroup {
                 if !options.reuse_port {
                     workers.truncate(1);
                 }
-                let mut sockets = inherited.datagrams(*address, options, workers.len())?;
-                let missing = workers.len() - sockets.len();
+                let mut sockets = inherited.datagrams(*address, options, MOST_SOCKETS)?;
+                let missing = workers.len().saturating_sub(sockets.len());
                 sockets.extend(match options.reuse_port {
                     true => DatagramSocket::bind_group(*address, options, missing)?,
                     false if missing > 0 => vec![DatagramSocket::bind(*address, options)?],
@@ -54,7 +58,7 @@ impl DatagramGroup {
         };
         // A kernel that cannot steer distributes by addresses; the workers pass stray datagrams on.
         let unsteered = if sockets.len() > 1 { steer_by_connection_id(&sockets).err() } else { None };
-        workers.truncate(sockets.len());
+        let workers = workers.iter().cycle().copied().take(sockets.len()).collect();
         Ok(Self { workers, sockets, unsteered })
     }
 

@@ -15,7 +15,7 @@ pub enum Route {
     Nowhere,
 }
 
-/// What a process knows of those that have its sockets as well.
+/// Information about the other processes that have the sockets of this one.
 pub trait OtherProcesses {
     /// Whether datagrams with a tag can be passed to a process that lives.
     fn lives(&self, tag: u8) -> bool;

@@ -74,8 +74,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
 /// Crates whose tests may use `testkit`.
 const TESTED_WITH_PEERS: &[&str] = &["policy", "conn", "engine", "control", "lua", "tools", "weir"];
 
-/// Crates whose tests may use a crate above: the simulated tests of the engine inspect it through the runtime API.
-const TESTED_FROM_ABOVE: &[(&str, &str)] = &[("engine", "control")];
+/// Crates that the tests of a crate alone may use: the simulated tests of the engine inspect it through the runtime API, those of
+/// the program have a client that speaks QUIC.
+const TESTED_FROM_ABOVE: &[(&str, &str)] = &[("engine", "control"), ("weir", "quic")];
 
 /// Crates that only tests use. They depend on themselves in their tests, to enable their feature `tests`.
 const FOR_TESTS: [&str; 3] = ["testkit", "fuzz", "cases"];

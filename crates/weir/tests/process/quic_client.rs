@@ -129,6 +129,25 @@ impl Client {
         payload
     }
 
+    /// Sends a request on a new connection and returns the payload of its answer. A server that stops may close the connection
+    /// before it has read the request, which is sent again then (RFC 9114, section 5.2).
+    pub fn get_anew(to: (Ipv4Addr, u16), path: &str) -> String {
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE {
+            let mut client = Self::connect(to);
+            let id = client.send(path);
+            client.until("an answer", |client| client.streams[&id].has_ended || client.closed.is_some());
+            if client.streams[&id].has_ended {
+                let (status, payload) = client.answer(id);
+                assert_eq!(status, "200");
+                client.close();
+                return payload;
+            }
+            assert!(matches!(client.closed, Some(Closed::ByPeer { code: 0x100, .. })), "{:?}", client.closed);
+        }
+        panic!("no answer");
+    }
+
     /// Sends a packet that the server acknowledges.
     pub fn ping(&mut self) {
         self.connection.ping();
@@ -173,7 +192,8 @@ impl Client {
 
     /// Waits for a datagram, or until the next deadline.
     fn receive(&mut self) {
-        let wait = self.connection.deadline().map_or(Duration::from_secs(1), |deadline| deadline - self.now());
+        let wait =
+            self.connection.deadline().map_or(Duration::from_secs(1), |deadline| deadline.saturating_since(self.now()));
         self.socket.set_read_timeout(Some(wait.max(Duration::from_millis(1)))).expect("a socket");
         let mut space = [0; 2_048];
         let (length, peer) = match self.socket.recv_from(&mut space) {

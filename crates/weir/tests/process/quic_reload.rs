@@ -99,9 +99,7 @@ fn no_new_connection_is_lost_while_processes_follow_one_another() {
             let (done, served, address) = (Arc::clone(&done), Arc::clone(&served), line.address);
             thread::spawn(move || {
                 while !done.load(Ordering::Relaxed) {
-                    let mut client = Client::connect(address);
-                    client.get("/");
-                    client.close();
+                    Client::get_anew(address, "/");
                     served.fetch_add(1, Ordering::Relaxed);
                 }
             })
