@@ -61,6 +61,8 @@ mod hedging;
 mod hits;
 mod http3;
 mod http3_client;
+mod http3_origin;
+mod http3_server;
 mod http_client;
 mod http_options;
 mod inspecting;
