@@ -61,7 +61,7 @@ impl AddressRules {
     /// `bind` of a proxy.
     pub const PROXY_BIND: Self = Self { reverse: true, multipath: true, carrier: true, quic: true, ..Self::BIND };
     /// `server` of a proxy.
-    pub const PROXY_SERVER: Self = Self { reverse: true, multipath: true, carrier: true, ..Self::SERVER };
+    pub const PROXY_SERVER: Self = Self { reverse: true, multipath: true, carrier: true, quic: true, ..Self::SERVER };
     /// `server` outside of proxies.
     pub const SERVER: Self = Self {
         port_required: false,
@@ -243,7 +243,7 @@ impl AddressError {
         Some(match self {
             Self::Empty { .. } => "write \"${NAME-default}\", with the quotes, to have a value for a missing variable",
             Self::NotSupported { prefix, .. } if prefix.starts_with("quic") => {
-                "QUIC is served on the 'bind' lines of proxies only"
+                "QUIC is for the 'bind' and 'server' lines of proxies only"
             }
             Self::NotSupported { .. } => {
                 "Weir serves ip, ipv4, ipv6, tcp, udp, unix, abns, abnsz, fd and sockpair so far"

@@ -187,7 +187,7 @@ fn the_dump_lists_what_is_accepted() {
     ] {
         assert!(dump.lines().any(|found| found == line), "{line:?} is missing");
     }
-    assert!(!dump.contains("appsession") && !dump.contains("\ttune.quic.be"));
+    assert!(!dump.contains("appsession") && !dump.contains("\tech"));
 }
 
 /// Generates words of keywords, and some other words.

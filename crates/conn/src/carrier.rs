@@ -14,6 +14,8 @@ use wire::http::Head;
 
 use crate::fcgi;
 use crate::h2;
+use crate::h3;
+use crate::multiplexed::Requests;
 use crate::transport::Transport;
 
 /// The connection, or share of one, that carries a request.
@@ -22,6 +24,8 @@ pub enum Carrier {
     Own(Transport),
     /// A request of HTTP/2.
     H2(h2::Request),
+    /// A request of HTTP/3.
+    H3(h3::Request),
     /// A connection of FastCGI: one request after the other.
     Fcgi(LocalBox<fcgi::Connection>),
     /// A request of FastCGI on a multiplexed connection.
@@ -46,6 +50,10 @@ impl SharedUse {
         Self { major: 2, glitches: shared.glitches(), open: shared.open(), limit: shared.limit() }
     }
 
+    pub(crate) fn of_h3(shared: &h3::Requests) -> Self {
+        Self { major: 3, glitches: shared.glitches(), open: shared.open(), limit: shared.limit() }
+    }
+
     pub(crate) fn of_fcgi(shared: &fcgi::Requests) -> Self {
         Self { major: 1, glitches: 0, open: shared.open(), limit: shared.limit() }
     }
@@ -58,6 +66,8 @@ pub enum RequestFormat {
     H1,
     /// As frames of a stream that has no number yet (RFC 9113).
     H2,
+    /// As frames of a QUIC stream (RFC 9114).
+    H3,
     /// As records with parameters, which are built from the head elsewhere (FastCGI).
     Fcgi,
 }
@@ -76,6 +86,7 @@ impl RequestFormat {
         match self {
             Self::H1 => h1::encode_request(head, edits, out),
             Self::H2 => wire::h2::encode_request(0, head, edits, out),
+            Self::H3 => wire::h3::encode_request(head, edits, out),
             // FastCGI parameters contain more than the head.
             Self::Fcgi => Err(Overflow),
         }
@@ -89,6 +100,7 @@ macro_rules! on {
         match $carrier {
             Self::Own($own) => $alone,
             Self::H2($stream) => $several,
+            Self::H3($stream) => $several,
             Self::Fcgi($fcgi) => $records,
             Self::FcgiShare($share) => $shared,
         }
@@ -111,6 +123,7 @@ impl Carrier {
         match self {
             Self::Own(_) => RequestFormat::H1,
             Self::H2(_) => RequestFormat::H2,
+            Self::H3(_) => RequestFormat::H3,
             Self::Fcgi(_) | Self::FcgiShare(_) => RequestFormat::Fcgi,
         }
     }
@@ -120,6 +133,7 @@ impl Carrier {
         match self {
             Self::Own(_) | Self::Fcgi(_) => None,
             Self::H2(request) => Some(SharedUse::of_h2(request.requests())),
+            Self::H3(request) => Some(SharedUse::of_h3(request.requests())),
             Self::FcgiShare(request) => Some(SharedUse::of_fcgi(request.requests())),
         }
     }
@@ -127,6 +141,15 @@ impl Carrier {
     /// The result of the connection's TLS handshake.
     pub fn handshake_info(&self) -> Option<&Arc<HandshakeInfo>> {
         on!(self, own => own.handshake_info(), stream => stream.about().tls.get(), fcgi => fcgi.transport().handshake_info(), share => share.about().tls.get())
+    }
+
+    /// The handle of the multiplexed connection of HTTP that carries the request.
+    pub fn requests(&self) -> Option<Requests> {
+        match self {
+            Self::H2(request) => Some(Requests::H2(request.requests().clone())),
+            Self::H3(request) => Some(Requests::H3(request.requests().clone())),
+            Self::Own(_) | Self::Fcgi(_) | Self::FcgiShare(_) => None,
+        }
     }
 
     /// Whether the handshake of the connection is not complete, so that what is sent is early data.
@@ -149,7 +172,7 @@ impl Carrier {
     /// # Errors
     /// The socket's.
     pub fn local_address(&self) -> io::Result<Address> {
-        on!(self, own => own.local_address(), stream => stream.about().socket.local_address(), fcgi => fcgi.transport().local_address(), share => share.about().socket.local_address())
+        on!(self, own => own.local_address(), stream => stream.about().local_address(), fcgi => fcgi.transport().local_address(), share => share.about().local_address())
     }
 
     /// The connection's file descriptor, if the request owns the connection.

@@ -38,6 +38,12 @@ impl TunnelEnd for h3::Stream {
     }
 }
 
+impl TunnelEnd for h3::Request {
+    fn end(&mut self) {
+        self.complete(None);
+    }
+}
+
 impl TunnelEnd for h2::Request {
     fn end(&mut self) {
         self.complete(None);
@@ -158,6 +164,7 @@ impl Duplex {
         match server {
             Carrier::Own(server) => with_client!(client, end => self.poll(cx, end, server, moved_up, moved_down)),
             Carrier::H2(server) => with_client!(client, end => self.poll(cx, end, server, moved_up, moved_down)),
+            Carrier::H3(server) => with_client!(client, end => self.poll(cx, end, server, moved_up, moved_down)),
             // An application's answer cannot open a tunnel.
             Carrier::Fcgi(_) | Carrier::FcgiShare(_) => Err((Side::Server, FlowError::Truncated)),
         }

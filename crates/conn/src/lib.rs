@@ -25,6 +25,7 @@ pub mod ports;
 pub mod progress;
 pub mod quic;
 pub mod quota;
+pub mod sequential_client;
 mod server_info;
 pub mod service;
 mod shared_connections;

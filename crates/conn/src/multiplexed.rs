@@ -313,6 +313,8 @@ impl Connection {
 pub enum ServerConnection {
     /// HTTP/2.
     H2(Box<h2::ServerConnection>),
+    /// HTTP/3.
+    H3(Box<h3::ServerConnection>),
     /// FastCGI.
     Fcgi(Box<fcgi::ServerConnection>),
 }
@@ -322,6 +324,8 @@ pub enum ServerConnection {
 pub enum Requests {
     /// HTTP/2.
     H2(h2::Requests),
+    /// HTTP/3.
+    H3(h3::Requests),
     /// FastCGI.
     Fcgi(fcgi::Requests),
 }
@@ -331,6 +335,7 @@ macro_rules! on_server {
     ($connection:expr, $protocol:ident => $call:expr) => {
         match $connection {
             Self::H2($protocol) => $call,
+            Self::H3($protocol) => $call,
             Self::Fcgi($protocol) => $call,
         }
     };
@@ -346,6 +351,12 @@ impl ServerConnection {
             }
             Protocol::H3 => None,
         }
+    }
+
+    /// Starts HTTP/3 on a QUIC connection. `tls` is the result of its handshake.
+    pub fn over_quic(link: Link, terms: h3::Terms, tls: Option<Arc<HandshakeInfo>>) -> (Self, Requests) {
+        let (connection, requests) = h3::ServerConnection::new(link, terms, tls);
+        (Self::H3(Box::new(connection)), Requests::H3(requests))
     }
 
     /// Starts FastCGI on an established transport.
@@ -374,7 +385,7 @@ impl ServerConnection {
     pub fn ping(&mut self, now: Moment, interval: Duration) -> Option<Ping> {
         match self {
             Self::H2(protocol) => Some(protocol.ping(now, interval)),
-            Self::Fcgi(_) => None,
+            Self::H3(_) | Self::Fcgi(_) => None,
         }
     }
 
@@ -386,7 +397,7 @@ impl ServerConnection {
     /// When [`Self::advance`] has to be called at the latest, if requests wait for another one.
     pub fn deadline(&self) -> Option<Moment> {
         match self {
-            Self::H2(_) => None,
+            Self::H2(_) | Self::H3(_) => None,
             Self::Fcgi(protocol) => protocol.deadline(),
         }
     }
@@ -395,7 +406,7 @@ impl ServerConnection {
     pub fn is_movable(&self) -> bool {
         match self {
             Self::H2(protocol) => protocol.is_movable(),
-            Self::Fcgi(_) => false,
+            Self::H3(_) | Self::Fcgi(_) => false,
         }
     }
 
@@ -403,7 +414,7 @@ impl ServerConnection {
     pub fn pack(self) -> Option<Handover> {
         match self {
             Self::H2(protocol) => Some(Handover(protocol.pack())),
-            Self::Fcgi(_) => None,
+            Self::H3(_) | Self::Fcgi(_) => None,
         }
     }
 
@@ -411,7 +422,7 @@ impl ServerConnection {
     pub fn take_counts(&self) -> h2::Counts {
         match self {
             Self::H2(protocol) => protocol.take_counts(),
-            Self::Fcgi(_) => h2::Counts::default(),
+            Self::H3(_) | Self::Fcgi(_) => h2::Counts::default(),
         }
     }
 }
@@ -430,8 +441,10 @@ impl Handover {
 impl Requests {
     /// Wakes the connection's task.
     pub fn wake(&self) {
-        if let Self::H2(requests) = self {
-            requests.wake();
+        match self {
+            Self::H2(requests) => requests.wake(),
+            Self::H3(requests) => requests.wake(),
+            Self::Fcgi(_) => {}
         }
     }
 
@@ -439,6 +452,7 @@ impl Requests {
     pub fn begin(&self) -> Option<Carrier> {
         match self {
             Self::H2(requests) => requests.begin().map(Carrier::H2),
+            Self::H3(requests) => requests.begin().map(Carrier::H3),
             Self::Fcgi(requests) => requests.begin().map(|request| Carrier::FcgiShare(Box::new(request))),
         }
     }
@@ -452,6 +466,7 @@ impl Requests {
     pub fn is_settled(&self) -> bool {
         match self {
             Self::H2(requests) => requests.is_settled(),
+            Self::H3(requests) => requests.is_settled(),
             Self::Fcgi(_) => true,
         }
     }
@@ -495,6 +510,7 @@ impl Requests {
     pub fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::H2(own), Self::H2(other)) => own.is(other),
+            (Self::H3(own), Self::H3(other)) => own.is(other),
             (Self::Fcgi(own), Self::Fcgi(other)) => own.is(other),
             _ => false,
         }

@@ -13,6 +13,7 @@ use crate::carrier::{Carrier, SharedUse};
 use crate::fcgi;
 use crate::flow::{ByteSink, ByteSource};
 use crate::h2;
+use crate::h3;
 use crate::service::{Payload, Service};
 use crate::transport::Transport;
 
@@ -22,6 +23,8 @@ pub enum Upstream<'a> {
     H1(&'a mut Transport),
     /// A server over HTTP/2.
     H2(&'a mut h2::Request),
+    /// A server over HTTP/3.
+    H3(&'a mut h3::Request),
     /// A FastCGI application.
     Fcgi(&'a mut fcgi::Connection),
     /// A FastCGI application, on a multiplexed connection.
@@ -36,6 +39,7 @@ impl<'a> Upstream<'a> {
         match carrier {
             Carrier::Own(transport) => Self::H1(transport),
             Carrier::H2(request) => Self::H2(request),
+            Carrier::H3(request) => Self::H3(request),
             Carrier::Fcgi(connection) => Self::Fcgi(connection),
             Carrier::FcgiShare(request) => Self::FcgiShare(request),
         }
@@ -56,7 +60,7 @@ impl<'a> Upstream<'a> {
         match self {
             Self::Fcgi(connection) => connection.has_answered(),
             Self::FcgiShare(request) => request.has_answered(),
-            Self::H1(_) | Self::H2(_) | Self::Service(_) => false,
+            Self::H1(_) | Self::H2(_) | Self::H3(_) | Self::Service(_) => false,
         }
     }
 
@@ -64,6 +68,7 @@ impl<'a> Upstream<'a> {
     pub fn ends_apart(&self) -> bool {
         match self {
             Self::H2(request) => !request.has_ended(),
+            Self::H3(request) => !request.has_ended(),
             Self::Fcgi(_) | Self::FcgiShare(_) => !self.application_has_answered(),
             Self::H1(_) | Self::Service(_) => false,
         }
@@ -79,7 +84,7 @@ impl<'a> Upstream<'a> {
         match self {
             Self::H1(transport) => transport.poll_readable(cx),
             Self::Fcgi(connection) => connection.poll_readable(cx),
-            Self::H2(_) | Self::FcgiShare(_) | Self::Service(_) => Poll::Ready(()),
+            Self::H2(_) | Self::H3(_) | Self::FcgiShare(_) | Self::Service(_) => Poll::Ready(()),
         }
     }
 
@@ -91,6 +96,7 @@ impl<'a> Upstream<'a> {
         match self {
             Self::H1(transport) => transport.poll_read(cx, buffer),
             Self::H2(request) => request.poll_read(cx, buffer),
+            Self::H3(request) => request.poll_read(cx, buffer),
             Self::Fcgi(connection) => connection.poll_read(cx, buffer),
             Self::FcgiShare(request) => request.poll_read(cx, buffer),
             Self::Service(service) => Payload(&mut **service).poll_read(cx, buffer),
@@ -102,6 +108,7 @@ impl<'a> Upstream<'a> {
         match self {
             Self::H1(_) | Self::Service(_) => true,
             Self::H2(request) => request.completes(),
+            Self::H3(request) => request.completes(),
             Self::Fcgi(connection) => connection.completes(),
             Self::FcgiShare(request) => request.completes(),
         }
@@ -113,18 +120,39 @@ impl<'a> Upstream<'a> {
     /// The connection's.
     pub fn poll_send(&mut self, cx: &mut Context<'_>, head: &mut Buffer) -> Poll<io::Result<()>> {
         while !head.is_empty() {
-            let mut body = Buffer::empty();
-            let written = match self {
-                Self::H1(transport) => ByteSink::poll_write(&mut **transport, cx, head, &mut body, false),
-                Self::H2(request) => ByteSink::poll_write(&mut **request, cx, head, &mut body, false),
-                Self::Fcgi(connection) => ByteSink::poll_write(&mut **connection, cx, head, &mut body, false),
-                Self::FcgiShare(request) => ByteSink::poll_write(&mut **request, cx, head, &mut body, false),
-                Self::Service(_) => return Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
-            };
-            std::task::ready!(written)?;
+            std::task::ready!(self.poll_write(cx, head, &mut Buffer::empty()))?;
         }
         self.complete(None);
         Poll::Ready(Ok(()))
+    }
+
+    /// Writes an encoded head and payload after it.
+    ///
+    /// # Errors
+    /// The connection's.
+    pub(crate) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        head: &mut Buffer,
+        body: &mut Buffer,
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Self::H1(transport) => ByteSink::poll_write(&mut **transport, cx, head, body, false),
+            Self::H2(request) => ByteSink::poll_write(&mut **request, cx, head, body, false),
+            Self::H3(request) => ByteSink::poll_write(&mut **request, cx, head, body, false),
+            Self::Fcgi(connection) => ByteSink::poll_write(&mut **connection, cx, head, body, false),
+            Self::FcgiShare(request) => ByteSink::poll_write(&mut **request, cx, head, body, false),
+            Self::Service(_) => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
+        }
+    }
+
+    /// Takes the trailers after the payload of a multiplexed answer, once a read has returned its end.
+    pub(crate) fn take_trailers(&mut self) -> Option<Box<Fields>> {
+        match self {
+            Self::H2(request) => request.take_trailers(),
+            Self::H3(request) => request.take_trailers(),
+            _ => None,
+        }
     }
 
     /// Whether the server has signalled that it has not processed the request: it can be sent again, even if it is not
@@ -132,6 +160,7 @@ impl<'a> Upstream<'a> {
     pub fn is_refused(&self) -> bool {
         match self {
             Self::H2(request) => request.is_refused(),
+            Self::H3(request) => request.is_refused(),
             Self::Fcgi(connection) => connection.is_refused(),
             Self::FcgiShare(request) => request.is_refused(),
             Self::H1(transport) => transport.has_refused_early(),
@@ -143,6 +172,7 @@ impl<'a> Upstream<'a> {
     pub fn shared(&self) -> Option<SharedUse> {
         match self {
             Self::H2(request) => Some(SharedUse::of_h2(request.requests())),
+            Self::H3(request) => Some(SharedUse::of_h3(request.requests())),
             Self::FcgiShare(request) => Some(SharedUse::of_fcgi(request.requests())),
             Self::H1(_) | Self::Fcgi(_) | Self::Service(_) => None,
         }
@@ -153,7 +183,7 @@ impl<'a> Upstream<'a> {
         match self {
             Self::Fcgi(connection) => connection.take_errors(),
             Self::FcgiShare(request) => request.take_errors(),
-            Self::H1(_) | Self::H2(_) | Self::Service(_) => Vec::new(),
+            Self::H1(_) | Self::H2(_) | Self::H3(_) | Self::Service(_) => Vec::new(),
         }
     }
 
@@ -163,6 +193,7 @@ impl<'a> Upstream<'a> {
             Self::H1(transport) => transport.handshake_info(),
             Self::Fcgi(connection) => connection.transport().handshake_info(),
             Self::H2(request) => request.about().tls.get(),
+            Self::H3(request) => request.about().tls.get(),
             Self::FcgiShare(request) => request.about().tls.get(),
             Self::Service(_) => None,
         }
@@ -170,19 +201,21 @@ impl<'a> Upstream<'a> {
 
     /// Whether the connection is multiplexed.
     pub fn is_shared(&self) -> bool {
-        matches!(self, Self::H2(_) | Self::FcgiShare(_))
+        matches!(self, Self::H2(_) | Self::H3(_) | Self::FcgiShare(_))
     }
 
     /// Marks the request as one for another protocol. `is_possible`: false with a body, which extended CONNECT cannot carry.
     pub fn extend(&mut self, is_possible: bool) {
-        if let Self::H2(request) = self {
-            request.extend(is_possible);
+        match self {
+            Self::H2(request) => request.extend(is_possible),
+            Self::H3(request) => request.extend(is_possible),
+            _ => {}
         }
     }
 
-    /// Whether a tunnel over it is a stream of HTTP/2.
+    /// Whether a tunnel over it is a stream of HTTP/2 or HTTP/3.
     pub fn is_stream(&self) -> bool {
-        matches!(self, Self::H2(_))
+        matches!(self, Self::H2(_) | Self::H3(_))
     }
 
     /// Marks the request as completely written. `trailers` are for protocols that send them separately from the body.
@@ -190,6 +223,7 @@ impl<'a> Upstream<'a> {
         match self {
             Self::H1(_) => {}
             Self::H2(request) => request.complete(trailers),
+            Self::H3(request) => request.complete(trailers),
             // CGI has no trailers.
             Self::Fcgi(connection) => connection.finish_request(),
             Self::FcgiShare(request) => request.finish_request(),

@@ -1,9 +1,11 @@
 //! Terms of handshakes: expected headers, the limit of TLS connections (`maxsslconn`), errors of TLS. Must never read a byte.
 
 use conn::handshake::{Expected, LowerLayers};
+use conn::quic::Closed;
 use conn::transport::{Insecure, open_tls_connections};
 use expression::sample::ConnectionError;
 use policy::program::{Bind, ExpectedHeader};
+use tls::HandshakeInfo;
 use tls::failure::Reason;
 
 /// Converts the header options of a `bind` line for the header reader.
@@ -32,14 +34,27 @@ pub fn tls_error(insecure: &Insecure) -> (ConnectionError, bool) {
     match insecure {
         Insecure::Closed { received } => (ConnectionError::TLS_EMPTY, *received),
         Insecure::Connection(_) => (ConnectionError::TLS_ABORTED, true),
-        Insecure::Handshake(failure) => (
-            match failure.reason() {
-                Reason::UnknownAuthority => ConnectionError::TLS_UNKNOWN_CA,
-                Reason::Untrusted => ConnectionError::TLS_UNTRUSTED,
-                Reason::WrongName => ConnectionError::TLS_WRONG_NAME,
-                Reason::Other => ConnectionError::TLS_HANDSHAKE,
-            },
-            true,
-        ),
+        Insecure::Handshake(failure) => (of_reason(failure.reason()), true),
+    }
+}
+
+fn of_reason(reason: Reason) -> ConnectionError {
+    match reason {
+        Reason::UnknownAuthority => ConnectionError::TLS_UNKNOWN_CA,
+        Reason::Untrusted => ConnectionError::TLS_UNTRUSTED,
+        Reason::WrongName => ConnectionError::TLS_WRONG_NAME,
+        Reason::Other => ConnectionError::TLS_HANDSHAKE,
+    }
+}
+
+/// Returns the error of a failed handshake with a server over QUIC. `info` is what is known of it.
+pub fn quic_error(closed: &Closed, info: Option<&HandshakeInfo>) -> ConnectionError {
+    if let Some(failure) = info.and_then(|info| info.failure.as_ref()) {
+        return of_reason(failure.reason());
+    }
+    match closed {
+        Closed::TimedOut => ConnectionError::TLS_TIMEOUT,
+        Closed::Reset | Closed::Local => ConnectionError::TLS_ABORTED,
+        _ => ConnectionError::TLS_HANDSHAKE,
     }
 }

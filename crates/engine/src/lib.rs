@@ -31,6 +31,7 @@ pub mod ocsp;
 pub mod ocsp_state;
 pub mod orders;
 pub mod outgoing;
+mod outgoing_quic;
 pub mod peering;
 pub mod probes;
 pub mod protocol;

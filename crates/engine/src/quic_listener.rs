@@ -27,7 +27,7 @@ use crate::succession::{Route, Succession, route};
 use crate::worker::{Process, Worker};
 
 /// Bytes of a batch that may be written besides those in flight.
-const QUEUED: u64 = 64 * 1024;
+pub(crate) const QUEUED: u64 = 64 * 1024;
 /// Number of queued datagrams that are processed before other tasks run.
 const ORDERS: usize = 64;
 
@@ -51,7 +51,7 @@ impl SharedQuic {
 }
 
 /// Returns random bytes of the worker.
-fn random_bytes() -> [u8; 32] {
+pub(crate) fn random_bytes() -> [u8; 32] {
     let mut bytes = [0; 32];
     bytes.chunks_exact_mut(8).for_each(|chunk| chunk.copy_from_slice(&rt::random().to_be_bytes()));
     bytes
@@ -99,14 +99,18 @@ fn server_settings(worker: &Worker, generation: &Generation, frontend: usize, bi
     })
 }
 
-/// Returns the parameters of the connections of an address.
-fn transport_settings(limits: &QuicLimits, listening: &QuicListening) -> transport::Settings {
-    let algorithm = match listening.congestion {
+/// Returns an algorithm of congestion control.
+pub(crate) fn algorithm(congestion: QuicCongestion) -> Algorithm {
+    match congestion {
         QuicCongestion::Cubic => Algorithm::Cubic,
         QuicCongestion::NewReno => Algorithm::NewReno,
         QuicCongestion::Bbr => Algorithm::Bbr,
         QuicCongestion::Unlimited => Algorithm::Fixed,
-    };
+    }
+}
+
+/// Returns the parameters of the connections of an address.
+fn transport_settings(limits: &QuicLimits, listening: &QuicListening) -> transport::Settings {
     let max_window = limits.transmit_memory.map_or(listening.max_window, |most| listening.max_window.min(most));
     transport::Settings {
         idle_timeout: limits.idle_timeout.unwrap_or_default(),
@@ -114,7 +118,7 @@ fn transport_settings(limits: &QuicLimits, listening: &QuicListening) -> transpo
         window: limits.streams.connection_window,
         stream_window: limits.streams.stream_window,
         send_window: max_window.saturating_add(QUEUED),
-        congestion: congestion::Settings { algorithm, max_window },
+        congestion: congestion::Settings { algorithm: algorithm(listening.congestion), max_window },
         batches: limits.segments,
         ..transport::Settings::default()
     }

@@ -202,7 +202,7 @@ fn prefixes_that_are_not_served_yet() {
 }
 
 #[test]
-fn quic_addresses_are_for_the_bind_lines_of_proxies() {
+fn quic_addresses_are_for_the_lines_of_proxies() {
     check(
         &AddressRules::PROXY_BIND,
         &[
@@ -225,7 +225,8 @@ fn quic_addresses_are_for_the_bind_lines_of_proxies() {
             ("quic+fd@x", "file descriptor 'x' is not a valid integer in 'quic+fd@x'"),
         ],
     );
-    for rules in [AddressRules::PROXY_SERVER, AddressRules::LOG, AddressRules::SOURCE, AddressRules::DGRAM_BIND] {
+    assert_eq!(show("quic4@192.0.2.1:443", &AddressRules::PROXY_SERVER), "192.0.2.1 v4 port 443 quic");
+    for rules in [AddressRules::SERVER, AddressRules::LOG, AddressRules::SOURCE, AddressRules::DGRAM_BIND] {
         assert!(show("quic4@192.0.2.1:443", &rules).contains("not supported yet"));
     }
 }

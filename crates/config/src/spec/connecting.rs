@@ -1,7 +1,7 @@
 //! Connections to servers: the related options of `server` and `default-server` lines, and the `source` and
 //! `srvtcpka-*` lines of a backend (configuration manual, sections 4.2 and 5.2).
 
-use super::{AddressSpec, KeepAliveSpec, MuxProtocol, ResolvingSpec};
+use super::{AddressSpec, KeepAliveSpec, MuxProtocol, QuicConnectingSpec, ResolvingSpec};
 use crate::span::Spanned;
 
 /// Connection settings of a server.
@@ -11,6 +11,8 @@ pub struct ConnectingSpec {
     pub source: Option<SourceSpec>,
     /// `send-proxy` and related options.
     pub proxy_header: ProxyHeaderSpec,
+    /// `quic-cc-algo`.
+    pub quic: QuicConnectingSpec,
     /// `socks4`: the address of the proxy.
     pub socks4: Option<Spanned<AddressSpec>>,
     /// `namespace`; `*` means the one contained in a PROXY header.

@@ -1,4 +1,4 @@
-//! QUIC: the options of `bind` lines about it, and `tune.quic.*` (configuration manual, sections 3.2 and 5.1). Must never
+//! QUIC: the options of `bind` and `server` lines about it, and `tune.quic.*` (configuration manual, sections 3.2 and 5.1). Must never
 //! apply a default.
 
 use crate::span::Span;
@@ -26,6 +26,34 @@ pub struct QuicBindSpec {
     pub max_window: Option<u64>,
     /// `quic-force-retry`, and its place.
     pub force_retry: Option<Span>,
+}
+
+/// QUIC options of a `server` line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QuicConnectingSpec {
+    /// `quic-cc-algo`; default cubic.
+    pub congestion: Option<QuicCongestion>,
+    /// The argument of `quic-cc-algo`: maximum congestion window in bytes.
+    pub max_window: Option<u64>,
+}
+
+/// `tune.quic.be.*`: connections to servers. `None` means "not written".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QuicServerTuneSpec {
+    /// `tune.quic.be.max-idle-timeout`, milliseconds; default 30 s, 0: the server's alone.
+    pub idle_timeout: Option<u64>,
+    /// `tune.quic.be.cc.max-win-size`, bytes; default 480k.
+    pub max_window: Option<u64>,
+    /// `tune.quic.be.sec.glitches-threshold`; default 0: none.
+    pub glitches: Option<u32>,
+    /// `tune.quic.be.stream.max-concurrent`; default 100.
+    pub streams: Option<u32>,
+    /// `tune.quic.be.stream.rxbuf`, bytes; default 0: the product of streams and `tune.bufsize`.
+    pub receive_buffer: Option<u64>,
+    /// `tune.quic.be.stream.data-ratio`, percent of the receive buffer; default 90.
+    pub data_ratio: Option<u32>,
+    /// `tune.quic.be.tx.udp-gso`; default on.
+    pub segmentation: Option<bool>,
 }
 
 /// `tune.quic.*` of client connections and of the process. `None` means "not written"; the compiler applies the
@@ -56,4 +84,6 @@ pub struct QuicTuneSpec {
     pub data_ratio: Option<u32>,
     /// `tune.quic.fe.tx.udp-gso`; default on.
     pub segmentation: Option<bool>,
+    /// `tune.quic.be.*`.
+    pub servers: QuicServerTuneSpec,
 }

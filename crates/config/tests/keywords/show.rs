@@ -504,7 +504,8 @@ fn server(server: &ServerSpec, out: &mut String) {
     changed!(out, &**connecting, ConnectingSpec::default(), ConnectingSpec {
         source, socks4, namespace, user_timeout, md5_password, congestion_control, fast_open, pool_low_conn, max_reuse,
         pool_conn_name, protocol, websockets, idle_ping, redirect, initial_address, resolving,
-    } but { proxy_header });
+    } but { proxy_header, quic });
+    tune::quic_server(&connecting.quic, out);
     changed!(out, &connecting.proxy_header, ProxyHeaderSpec::default(), ProxyHeaderSpec {
         v1, v2, checksum, unique_id, authority, ssl, client_name, cipher, signature, key, fields,
     } but {});

@@ -1,7 +1,9 @@
 //! `tune.*` and QUIC, as text.
 
 use super::field;
-use weir_config::spec::{Http2TuneSpec, ListenerTuneSpec, QuicBindSpec, QuicTuneSpec, TuneSpec};
+use weir_config::spec::{
+    Http2TuneSpec, ListenerTuneSpec, QuicBindSpec, QuicConnectingSpec, QuicServerTuneSpec, QuicTuneSpec, TuneSpec,
+};
 
 /// The `tune.*` keywords.
 pub fn all(tune: &TuneSpec, out: &mut String) {
@@ -24,7 +26,18 @@ fn quic(written: &QuicTuneSpec, out: &mut String) {
     changed!(out, written, QuicTuneSpec::default(), QuicTuneSpec {
         listen, transmit_memory, reject_privileged_ports, idle_timeout, max_window, glitches, retry_threshold, streams,
         total_streams, receive_buffer, data_ratio, segmentation,
+    } but { servers });
+    if written.servers != QuicServerTuneSpec::default() {
+        out.push_str(" servers:");
+    }
+    changed!(out, &written.servers, QuicServerTuneSpec::default(), QuicServerTuneSpec {
+        idle_timeout, max_window, glitches, streams, receive_buffer, data_ratio, segmentation,
     } but {});
+}
+
+/// QUIC options of a `server` line.
+pub fn quic_server(written: &QuicConnectingSpec, out: &mut String) {
+    changed!(out, written, QuicConnectingSpec::default(), QuicConnectingSpec { congestion, max_window } but {});
 }
 
 /// Options of a `bind` line.

@@ -270,6 +270,7 @@ impl Answer {
         match upstream {
             Upstream::H1(transport) => flow.poll_drain(cx, &mut **transport, &mut moved),
             Upstream::H2(request) => flow.poll_drain(cx, &mut **request, &mut moved),
+            Upstream::H3(request) => flow.poll_drain(cx, &mut **request, &mut moved),
             Upstream::Fcgi(connection) => flow.poll_drain(cx, &mut **connection, &mut moved),
             Upstream::FcgiShare(request) => flow.poll_drain(cx, &mut **request, &mut moved),
             Upstream::Service(service) => flow.poll_drain(cx, &mut Payload(&mut **service), &mut moved),
@@ -329,6 +330,7 @@ impl Answer {
         match upstream {
             Upstream::H1(transport) => with_client!(client, end => flow.poll(cx, &mut **transport, end, moved)),
             Upstream::H2(request) => with_client!(client, end => flow.poll(cx, &mut **request, end, moved)),
+            Upstream::H3(request) => with_client!(client, end => flow.poll(cx, &mut **request, end, moved)),
             Upstream::Fcgi(connection) => with_client!(client, end => flow.poll(cx, &mut **connection, end, moved)),
             Upstream::FcgiShare(request) => with_client!(client, end => flow.poll(cx, &mut **request, end, moved)),
             Upstream::Service(service) => {

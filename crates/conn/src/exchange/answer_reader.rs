@@ -48,8 +48,13 @@ impl AnswerReader {
 
     /// Reads available bytes of heads. Holds no buffer until some were received.
     pub fn poll_receive(&mut self, cx: &mut Context<'_>, upstream: &mut Upstream<'_>) -> Poll<ReadOutcome> {
-        if let Upstream::H2(request) = upstream {
-            return request.poll_head(cx).map(|found| if found { ReadOutcome::Bytes(0) } else { ReadOutcome::Closed });
+        let found = match upstream {
+            Upstream::H2(request) => Some(request.poll_head(cx)),
+            Upstream::H3(request) => Some(request.poll_head(cx)),
+            _ => None,
+        };
+        if let Some(found) = found {
+            return found.map(|found| if found { ReadOutcome::Bytes(0) } else { ReadOutcome::Closed });
         }
         if self.input.capacity() == 0 {
             std::task::ready!(upstream.poll_readable(cx));
@@ -118,8 +123,10 @@ impl AnswerReader {
         limits: &h1::HeadLimits,
         head: &mut Head,
     ) -> AnswerHeadKind {
-        if let Upstream::H2(request) = upstream {
-            return request.take_head(method, limits, head);
+        match upstream {
+            Upstream::H2(request) => return request.take_head(method, limits, head),
+            Upstream::H3(request) => return request.take_head(method, limits, head),
+            _ => {}
         }
         let context = RequestContext { head: method == Method::Head, connect: method == Method::Connect };
         match h1::parse_response(self.input.data(), limits, &context, &mut self.scan, head) {

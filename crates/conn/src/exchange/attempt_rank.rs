@@ -45,8 +45,11 @@ pub fn look(
     input: &mut Buffer,
     mut note: impl FnMut(usize),
 ) -> Poll<AttemptRank> {
-    if let Upstream::H2(request) = upstream {
-        return request.poll_head(cx).map(|_| request.status().map_or(AttemptRank::Gone, AttemptRank::of_status));
+    let of_status = |status: Option<u16>| status.map_or(AttemptRank::Gone, AttemptRank::of_status);
+    match upstream {
+        Upstream::H2(request) => return request.poll_head(cx).map(|_| of_status(request.status())),
+        Upstream::H3(request) => return request.poll_head(cx).map(|_| of_status(request.status())),
+        _ => {}
     }
     loop {
         if input.capacity() == 0 {

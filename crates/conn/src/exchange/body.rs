@@ -108,6 +108,7 @@ impl RequestBody {
         match upstream {
             Upstream::H1(transport) => with_client!(client, end => flow.poll(cx, end, &mut **transport, moved)),
             Upstream::H2(request) => with_client!(client, end => flow.poll(cx, end, &mut **request, moved)),
+            Upstream::H3(request) => with_client!(client, end => flow.poll(cx, end, &mut **request, moved)),
             Upstream::Fcgi(connection) => with_client!(client, end => flow.poll(cx, end, &mut **connection, moved)),
             Upstream::FcgiShare(request) => with_client!(client, end => flow.poll(cx, end, &mut **request, moved)),
             Upstream::Service(service) => {

@@ -57,6 +57,7 @@ pub(super) fn send_request(
     let written = match upstream {
         Upstream::H1(transport) => transport.poll_write(cx, head, nothing, false),
         Upstream::H2(request) => request.poll_write(cx, head, nothing, false),
+        Upstream::H3(request) => request.poll_write(cx, head, nothing, false),
         Upstream::Fcgi(connection) => connection.poll_write(cx, head, nothing, false),
         Upstream::FcgiShare(request) => request.poll_write(cx, head, nothing, false),
         Upstream::Service(_) => return None,

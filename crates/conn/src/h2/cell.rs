@@ -11,7 +11,7 @@ pub(super) const FORGOTTEN: u32 = u32::MAX;
 
 /// Whether a request asks for another protocol on its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extension {
+pub(crate) enum Extension {
     None,
     /// It may be sent if the server supports extended CONNECT.
     Asked,

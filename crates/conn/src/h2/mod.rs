@@ -31,7 +31,6 @@ mod rare_list;
 mod reader;
 mod request;
 mod schedule;
-mod sequential_client;
 mod server;
 mod shared_terms;
 mod state;
@@ -48,6 +47,7 @@ use wire::h2::Capacity;
 
 use crate::glitches::GlitchLimits;
 
+pub(crate) use cell::Extension;
 pub use connection::Connection;
 pub use control::Requests;
 pub use counts::Counts;
@@ -56,7 +56,6 @@ pub(crate) use kill::Kill;
 #[cfg(any(test, feature = "machine"))]
 pub use machine::Machine;
 pub use request::Request;
-pub use sequential_client::Solo;
 pub use server::{MovedConnection, ServerConnection};
 pub use stream::Stream;
 

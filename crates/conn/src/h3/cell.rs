@@ -1,5 +1,5 @@
-//! A request stream as its connection and the task that serves it share it: what was received and not taken, and the
-//! progress of both messages. Must never read or write the connection.
+//! A request stream as its connection and the task that serves or sends its request share it: what was received and not
+//! taken, and the progress of both messages. Must never read or write the connection.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell, RefMut};
@@ -11,14 +11,15 @@ use wire::h3::{MessageReader, Role};
 use wire::http::priority::Priority;
 use wire::http::{Fields, Head};
 
+use crate::h2::Extension;
 use crate::progress::FrameProgress;
 
-/// The arrival of a request's head.
+/// The arrival of a message's head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrival {
     /// It was received, in a field section of `length` bytes.
     Here { length: usize },
-    /// It is answered with that status.
+    /// A request that is answered with that status, or an answer that is invalid.
     Refused { status: u16 },
     /// No head was received that the task has not taken.
     Nothing,
@@ -37,17 +38,29 @@ pub(super) struct StreamCell {
     pub(super) answering: Cell<bool>,
     /// A guard that is dropped when the stream is released.
     pub(super) kept: RefCell<Option<Box<dyn Any>>>,
+    /// Whether a server has not processed the request.
+    pub(super) refused: Cell<bool>,
+    /// Whether the answer to a request was read to its end.
+    pub(super) answered: Cell<bool>,
+    /// The connection's counter of datagrams when a request began.
+    pub(super) heard: Cell<u64>,
+    /// Whether a request asks for another protocol.
+    pub(super) extension: Cell<Extension>,
 }
 
 impl StreamCell {
-    pub(super) fn new(id: StreamId, longest: usize) -> Self {
+    pub(super) fn new(id: StreamId, role: Role, longest: usize) -> Self {
         Self {
             id,
-            half: RefCell::new(Half::new(longest)),
+            half: RefCell::new(Half::new(role, longest)),
             completes: Cell::new(false),
             refuses: Cell::new(false),
             answering: Cell::new(false),
             kept: RefCell::new(None),
+            refused: Cell::new(false),
+            answered: Cell::new(false),
+            heard: Cell::new(0),
+            extension: Cell::new(Extension::None),
         }
     }
 
@@ -67,7 +80,7 @@ pub(super) struct Half {
     pub(super) payload: Bytes,
     pub(super) arrival: Arrival,
     pub(super) head: Head,
-    /// Whether the head was received.
+    /// Whether the head was received, which is the final one of an answer.
     pub(super) has_head: bool,
     /// Trailers received after the payload.
     pub(super) trailers: Option<Box<Fields>>,
@@ -75,11 +88,11 @@ pub(super) struct Half {
     pub(super) announced: Option<u64>,
     /// Progress of the payload.
     pub(super) progress: FrameProgress,
-    /// Whether the client has ended its message.
+    /// Whether the peer has ended its message.
     pub(super) ended: bool,
     /// Whether the stream was reset, or the connection has ended.
     pub(super) failed: bool,
-    /// Whether the client has sent an invalid message.
+    /// Whether the peer has sent an invalid message.
     pub(super) malformed: bool,
     /// The priority of the answer, set by the client.
     pub(super) priority: Priority,
@@ -87,7 +100,7 @@ pub(super) struct Half {
     pub(super) prefix: Vec<u8>,
     /// Bytes of payload that complete the DATA frame whose header was sent.
     pub(super) frame_left: u64,
-    /// Whether the answer has ended.
+    /// Whether our message has ended.
     pub(super) complete: bool,
     /// Whether the end of the stream was sent.
     pub(super) finished: bool,
@@ -97,9 +110,9 @@ pub(super) struct Half {
 }
 
 impl Half {
-    fn new(longest: usize) -> Self {
+    fn new(role: Role, longest: usize) -> Self {
         Self {
-            reader: MessageReader::new(Role::Server, longest),
+            reader: MessageReader::new(role, longest),
             unread: Bytes::new(),
             payload: Bytes::new(),
             arrival: Arrival::Nothing,

@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use base::moment::Moment;
 use quic::{Direction, Event, StreamId};
-use wire::h3::{self, ErrorCode};
+use wire::h3::{self, ErrorCode, Role};
 
 use super::cell::StreamCell;
 use super::control::{self, Control};
 use super::grant::StreamGrant;
-use super::request_reader::Reading;
+use super::handle::Handle;
+use super::reading::Reading;
 use super::state::{Order, Shared, State};
-use super::stream::{Stream, finish};
+use super::stream::Stream;
 use super::{Counts, Terms};
 use crate::h2::{Kill, Ping};
 use crate::quic::{Carried, Link};
@@ -48,9 +49,9 @@ impl Connection {
     /// Serves a connection whose handshake is complete, or has received early data.
     pub fn new(link: Link, terms: Terms) -> Self {
         link.close_with(ErrorCode::NoError.number());
-        let control = Control::new(terms.max_head, terms.extends);
+        let control = Control::new(Role::Server, terms.max_head, terms.extends);
         let grant = StreamGrant::new(terms.max_streams);
-        let shared = Rc::new(Shared { link, state: RefCell::new(State::new(terms)) });
+        let shared = Rc::new(Shared { link, state: RefCell::new(State::new(Role::Server, terms)) });
         let carried: Rc<dyn Carried> = shared.clone();
         shared.link.carry(Rc::downgrade(&carried));
         Self { shared, control, grant, departure: Departure::None, limit: None, faulted: false, gone: false }
@@ -205,7 +206,7 @@ impl Connection {
         loop {
             let Some(id) = self.shared.link.connection().accept(Direction::Bidirectional) else { return Ok(()) };
             let longest = self.shared.state.borrow().terms.max_head;
-            let cell = Rc::new(StreamCell::new(id, longest));
+            let cell = Rc::new(StreamCell::new(id, Role::Server, longest));
             self.shared.state.borrow_mut().push(Rc::clone(&cell));
             if self.limit.is_some_and(|limit| id.number() >= limit) {
                 self.reject(&cell);
@@ -278,7 +279,7 @@ impl Connection {
         let half = &mut *cell.half();
         if half.complete {
             // A failed stream has no end.
-            let _ = finish(&self.shared, &cell, half);
+            let _ = Handle { shared: &self.shared, cell: &cell }.finish(half);
         }
         half.wake();
         Ok(())

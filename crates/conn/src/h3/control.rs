@@ -8,7 +8,7 @@ use wire::h3::qpack::AcknowledgmentReader;
 use wire::h3::{self, ControlFrame, ControlReader, ErrorCode, PeerStreams, Role, Settings, StreamType, TypeReader};
 use wire::http::priority::Priority;
 
-use super::request_reader::rank;
+use super::reading::rank;
 use super::state::State;
 
 /// Bytes of a stream taken from the connection at once.
@@ -17,7 +17,7 @@ const MOST: usize = 4096;
 /// Bytes of our control stream that may wait: GOAWAY frames only.
 const LARGEST_OUTPUT: usize = 1024;
 
-/// A stream of the client.
+/// A stream of the peer.
 struct PeerStream {
     id: StreamId,
     name: TypeReader,
@@ -39,7 +39,7 @@ pub(super) struct Control {
 
 impl Control {
     /// Begins with our SETTINGS.
-    pub(super) fn new(max_section: usize, extends: bool) -> Self {
+    pub(super) fn new(role: Role, max_section: usize, extends: bool) -> Self {
         let mut output = Vec::new();
         h3::push_stream_type(StreamType::Control, &mut output);
         let settings =
@@ -49,8 +49,8 @@ impl Control {
             own: None,
             output,
             streams: Vec::new(),
-            peer: PeerStreams::new(Role::Server),
-            reader: ControlReader::new(Role::Server),
+            peer: PeerStreams::new(role),
+            reader: ControlReader::new(role),
             acknowledgments: AcknowledgmentReader::default(),
         }
     }
@@ -176,8 +176,16 @@ impl Control {
         let mut input = bytes;
         while let Some(frame) = self.reader.next(&mut input)? {
             match frame {
-                ControlFrame::Settings(_) => state.counts.settings += 1,
-                ControlFrame::GoAway(_) => state.counts.departures += 1,
+                ControlFrame::Settings(settings) => {
+                    state.counts.settings += 1;
+                    state.note_settings(&settings);
+                }
+                ControlFrame::GoAway(next) => {
+                    state.counts.departures += 1;
+                    if state.role == Role::Client {
+                        state.note_departure(next);
+                    }
+                }
                 ControlFrame::MaxPushId(_) => {
                     state.counts.push_limits += 1;
                     state.conduct.note_idle_frame(&mut state.counts, state.begun);

@@ -77,6 +77,11 @@ impl Conduct {
         Self { glitches: 0, allowance: Allowance::new(), suspicious: false }
     }
 
+    /// The number of glitches.
+    pub(super) fn glitches(&self) -> u32 {
+        self.glitches
+    }
+
     /// Counts a glitch.
     pub(super) fn note_glitch(&mut self, counts: &mut Counts) {
         self.glitches = self.glitches.saturating_add(1);

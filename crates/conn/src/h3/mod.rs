@@ -1,7 +1,8 @@
-//! HTTP/3 (RFC 9114): connections of clients, and the streams on them. Must never know what a request asks for.
+//! HTTP/3 (RFC 9114): connections of clients and to servers, and the streams on them. Must never know what a request asks
+//! for.
 //!
-//! One task processes the events of a connection and sends what it has to send ([`Connection`]); each stream has a task
-//! that serves it ([`Stream`]). Flow control, retransmission and the order of streams are those of QUIC
+//! One task processes the events of a connection and sends what it has to send ([`Connection`], [`ServerConnection`]); each
+//! stream has a task that serves it ([`Stream`]), or that sends its request and reads its answer ([`Request`]). Flow control, retransmission and the order of streams are those of QUIC
 //! ([`crate::quic::Link`]); a stream's task reads frames directly from its QUIC stream, and writes frames to it.
 
 mod cell;
@@ -9,7 +10,10 @@ mod connection;
 mod control;
 mod counts;
 mod grant;
-mod request_reader;
+mod handle;
+mod reading;
+mod request;
+mod server;
 mod state;
 mod stream;
 
@@ -20,6 +24,8 @@ use crate::glitches::GlitchLimits;
 pub use connection::Connection;
 pub use counts::{Counts, ErrorCounts};
 pub use grant::INITIAL_STREAMS;
+pub use request::Request;
+pub use server::{Requests, ServerConnection};
 pub use stream::Stream;
 
 /// The limits of a connection.

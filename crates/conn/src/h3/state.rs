@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use quic::StreamId;
-use wire::h3::{self, ErrorCode};
+use wire::h3::{self, ErrorCode, Role};
 
 use super::Terms;
 use super::cell::{Half, StreamCell};
@@ -28,8 +28,19 @@ pub(super) enum Order {
     Fail(ErrorCode),
 }
 
+/// What a server has announced, and the end of a connection to it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Departing {
+    /// Whether the server supports extended CONNECT; `None`: its SETTINGS were not received.
+    pub(super) extends: Option<bool>,
+    /// Whether no more requests begin.
+    pub(super) is_closing: bool,
+}
+
 pub(super) struct State {
+    pub(super) role: Role,
     pub(super) terms: Terms,
+    pub(super) server: Departing,
     pub(super) decoder: h3::qpack::Decoder,
     /// Streams by identifier, those that were released and whose answer is not acknowledged included.
     streams: VecDeque<Rc<StreamCell>>,
@@ -72,7 +83,7 @@ impl Shared {
         self.link.wake();
     }
 
-    /// Handles an error of the client in what it has sent on a stream.
+    /// Handles an error of the peer in what it has sent on a stream.
     pub(super) fn fail(&self, cell: &StreamCell, half: &mut Half, error: h3::Error) {
         match error.scope {
             h3::Scope::Connection => {
@@ -84,7 +95,7 @@ impl Shared {
         }
     }
 
-    /// Ends a stream because of its client's error.
+    /// Ends a stream because of its peer's error.
     pub(super) fn reset(&self, cell: &StreamCell, half: &mut Half, code: ErrorCode) {
         half.malformed = true;
         self.abort(cell, half, code);
@@ -105,13 +116,22 @@ impl Shared {
         self.link.wake();
     }
 
+    /// Handles that the peer accepts nothing more on a stream. A client that reads no more has no use for the rest of the
+    /// exchange; a server may answer before it has the whole request.
+    pub(super) fn note_unwritable(&self, half: &mut Half) {
+        if self.state.borrow().role == Role::Server {
+            half.fail();
+        }
+    }
+
     /// Releases a stream, whose task has ended.
     pub(super) fn release(&self, cell: &StreamCell) {
         let half = &mut *cell.half();
         if half.released {
             return;
         }
-        let code = match (half.complete, cell.refuses.get()) {
+        let is_server = self.state.borrow().role == Role::Server;
+        let code = match (half.complete && is_server, cell.refuses.get()) {
             (true, _) => ErrorCode::NoError,
             (false, true) => ErrorCode::RequestRejected,
             (false, false) => ErrorCode::RequestCancelled,
@@ -121,14 +141,14 @@ impl Shared {
             if !half.ended {
                 connection.stop(cell.id, code.number());
             }
-            if !half.complete {
+            if !half.complete || !is_server && !half.finished {
                 connection.reset(cell.id, code.number());
             }
         }
         half.rest();
         let state = &mut *self.state.borrow_mut();
         state.open -= 1;
-        if half.failed || !half.complete {
+        if half.failed || !half.complete || !is_server {
             state.remove(cell.id);
         }
         self.link.wake();
@@ -136,8 +156,10 @@ impl Shared {
 }
 
 impl State {
-    pub(super) fn new(terms: Terms) -> Self {
+    pub(super) fn new(role: Role, terms: Terms) -> Self {
         Self {
+            role,
+            server: Departing::default(),
             decoder: h3::qpack::Decoder::new(h3::qpack::TableLimits::default()),
             terms,
             streams: VecDeque::new(),
@@ -152,7 +174,7 @@ impl State {
         }
     }
 
-    /// Adds a stream that the client has opened; identifiers grow.
+    /// Adds a stream; identifiers grow.
     pub(super) fn push(&mut self, cell: Rc<StreamCell>) {
         self.next = cell.id.number() + 4;
         self.streams.push_back(cell);
@@ -187,13 +209,40 @@ impl State {
         }
     }
 
-    /// Begins a request.
+    /// Begins to serve a request.
     pub(super) fn begin(&mut self, cell: Rc<StreamCell>) {
         self.open += 1;
         self.begun = self.begun.saturating_add(1);
         self.counts.streams += 1;
         self.conduct.note_stream();
         self.ready.push_back(cell);
+    }
+
+    /// Begins a request to a server.
+    pub(super) fn begin_request(&mut self, cell: Rc<StreamCell>) {
+        self.push(cell);
+        self.open += 1;
+        self.begun = self.begun.saturating_add(1);
+        self.counts.streams += 1;
+        self.conduct.note_stream();
+        if self.terms.max_total > 0 && self.begun >= self.terms.max_total {
+            self.server.is_closing = true;
+        }
+    }
+
+    /// Handles GOAWAY of a server: requests from that identifier on were not processed.
+    pub(super) fn note_departure(&mut self, next: u64) {
+        self.server.is_closing = true;
+        for cell in self.streams.iter().filter(|cell| cell.id.number() >= next) {
+            cell.refused.set(true);
+            cell.half().fail();
+        }
+    }
+
+    /// Handles the SETTINGS of a server.
+    pub(super) fn note_settings(&mut self, settings: &h3::Settings) {
+        self.server.extends = Some(settings.extended_connect);
+        self.streams.iter().for_each(|cell| cell.half().wake());
     }
 
     /// The number of streams being served.

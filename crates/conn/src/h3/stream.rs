@@ -7,15 +7,14 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use base::buffer::Buffer;
-use bytes::Buf;
-use quic::stream::WriteError;
 use rt::net::Hangup;
 use wire::h1::{self, Edits, HeadLimits, Parse, RequestContext, Scan};
-use wire::h3::{self, FrameType};
+use wire::h3;
 use wire::http::{Fields, Head};
 
-use super::cell::{Arrival, Half, StreamCell};
-use super::request_reader::Reading;
+use super::cell::{Arrival, StreamCell};
+use super::handle::{Handle, connection_closed};
+use super::reading::Reading;
 use super::state::{Order, Shared};
 use crate::flow::{ByteSink, ByteSource, shrink};
 use crate::h1::server::{fits, grow, make_room, replace_front};
@@ -24,9 +23,6 @@ use crate::h2::Kill;
 
 /// The most bytes that a head needs in addition to its text when it is encoded as a frame.
 const MARGIN: usize = 512;
-
-/// The most bytes of payload of one DATA frame.
-const LARGEST: usize = 64 * 1024;
 
 /// A stream as seen by the task that serves its request.
 pub struct Stream {
@@ -38,10 +34,6 @@ pub struct Stream {
 
 /// A stream is stored where a connection of HTTP/1 could be, in at most as much memory.
 const _: () = assert!(size_of::<Stream>() < size_of::<crate::h1::Server>());
-
-fn connection_closed() -> io::Error {
-    io::ErrorKind::ConnectionReset.into()
-}
 
 impl Stream {
     pub(super) fn new(shared: Rc<Shared>, cell: Rc<StreamCell>) -> Self {
@@ -147,7 +139,7 @@ impl Stream {
     /// The stream's; `InvalidData` if the text is not an answer.
     pub fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if self.cell.answering.get() {
-            return self.poll_payload(cx, bytes);
+            return self.handle().poll_payload(cx, bytes);
         }
         let invalid = || io::Error::from(io::ErrorKind::InvalidData);
         let mut head = Head::new();
@@ -163,85 +155,20 @@ impl Stream {
         }
         half.prefix.extend_from_slice(frame.data());
         // What does not fit now is sent before the payload.
-        self.flush_prefix(half)?;
+        self.handle().flush_prefix(half)?;
         self.shared.link.wake();
         self.cell.answering.set(head.status() >= 200);
         Poll::Ready(Ok(consumed))
     }
 
-    /// Writes to the stream. Returns 0 if it has to wait.
-    fn write(&self, half: &mut Half, bytes: &[u8]) -> io::Result<usize> {
-        write(&self.shared, &self.cell, half, bytes)
-    }
-
-    /// Sends the bytes that have to be sent first. Returns false if some are left.
-    fn flush_prefix(&self, half: &mut Half) -> io::Result<bool> {
-        flush_prefix(&self.shared, &self.cell, half)
-    }
-
-    /// Writes payload as DATA frames. Returns the number of bytes written.
-    fn push_payload(&self, half: &mut Half, bytes: &[u8]) -> io::Result<usize> {
-        let mut written = 0;
-        while written < bytes.len() {
-            if half.frame_left == 0 {
-                let length = (bytes.len() - written).min(LARGEST);
-                half.prefix.extend_from_slice(h3::frame_header(FrameType::Data, length as u64).as_slice());
-                half.frame_left = length as u64;
-            }
-            if !self.flush_prefix(half)? {
-                break;
-            }
-            let most = usize::try_from(half.frame_left).unwrap_or(usize::MAX).min(bytes.len() - written);
-            let count = self.write(half, &bytes[written..written + most])?;
-            if count == 0 {
-                break;
-            }
-            half.frame_left -= count as u64;
-            written += count;
-        }
-        Ok(written)
-    }
-
-    fn poll_payload(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let half = &mut *self.cell.half();
-        let written = self.push_payload(half, bytes)?;
-        self.finish_write(cx, half, written, bytes.is_empty())
-    }
-
-    /// Wakes the connection if something was written, and waits otherwise.
-    fn finish_write(
-        &self,
-        cx: &Context<'_>,
-        half: &mut Half,
-        written: usize,
-        is_empty: bool,
-    ) -> Poll<io::Result<usize>> {
-        if half.failed {
-            return Poll::Ready(Err(connection_closed()));
-        }
-        self.shared.link.wake();
-        if written > 0 || is_empty {
-            return Poll::Ready(Ok(written));
-        }
-        half.wait(cx);
-        Poll::Pending
+    /// The handle of the stream.
+    fn handle(&self) -> Handle<'_> {
+        Handle { shared: &self.shared, cell: &self.cell }
     }
 
     /// Marks the answer as completely written, with trailers if there are some.
     pub fn complete(&self, trailers: Option<&Fields>) {
-        let half = &mut *self.cell.half();
-        if half.failed || std::mem::replace(&mut half.complete, true) {
-            return;
-        }
-        if let Some(trailers) = trailers {
-            let start = half.prefix.len();
-            if h3::encode_trailers(trailers, &mut half.prefix).is_err() {
-                half.prefix.truncate(start);
-            }
-        }
-        // A failed stream has no end.
-        let _ = finish(&self.shared, &self.cell, half);
-        self.shared.link.wake();
+        self.handle().end(trailers);
     }
 
     /// Ready when the client has reset the stream or the connection has ended.
@@ -270,7 +197,7 @@ impl Stream {
         if self.input.room() == 0 {
             return Poll::Ready(Ok(None));
         }
-        read(&self.shared, &self.cell, cx, &mut self.input).map_ok(Some)
+        Handle { shared: &self.shared, cell: &self.cell }.poll_read(cx, &mut self.input).map_ok(Some)
     }
 
     /// As [`crate::h1::Server::rest_buffering`].
@@ -289,74 +216,6 @@ impl Stream {
     }
 }
 
-/// Writes to a stream. Returns 0 if it has to wait.
-fn write(shared: &Shared, cell: &StreamCell, half: &mut Half, bytes: &[u8]) -> io::Result<usize> {
-    if half.failed {
-        return Err(connection_closed());
-    }
-    let written = shared.link.connection().write(cell.id, bytes);
-    match written {
-        Ok(count) => Ok(count),
-        Err(WriteError::Blocked) => Ok(0),
-        Err(WriteError::Stopped(_) | WriteError::Closed) => {
-            half.fail();
-            Err(connection_closed())
-        }
-    }
-}
-
-/// Sends the bytes that have to be sent first. Returns false if some are left.
-fn flush_prefix(shared: &Shared, cell: &StreamCell, half: &mut Half) -> io::Result<bool> {
-    if half.prefix.is_empty() {
-        return Ok(true);
-    }
-    let prefix = std::mem::take(&mut half.prefix);
-    let written = write(shared, cell, half, &prefix)?;
-    half.prefix = prefix;
-    half.prefix.drain(..written);
-    Ok(half.prefix.is_empty())
-}
-
-/// Sends the end of a stream once everything before it was sent. Returns false if the stream has to wait.
-pub(super) fn finish(shared: &Shared, cell: &StreamCell, half: &mut Half) -> io::Result<bool> {
-    if half.finished || !flush_prefix(shared, cell, half)? {
-        return Ok(half.finished);
-    }
-    half.prefix = Vec::new();
-    if shared.link.connection().finish(cell.id).is_err() {
-        half.fail();
-        return Err(connection_closed());
-    }
-    half.finished = true;
-    shared.state.borrow_mut().note_finished();
-    Ok(true)
-}
-
-/// Reads payload, as [`ByteSource::poll_read`].
-fn read(shared: &Shared, cell: &StreamCell, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
-    let half = &mut *cell.half();
-    if half.payload.is_empty() {
-        match shared.read_payload(cell, half) {
-            Reading::Head | Reading::Payload => {}
-            Reading::Ended => return Poll::Ready(Ok(0)),
-            Reading::Failed if half.malformed => return Poll::Ready(Err(io::ErrorKind::InvalidData.into())),
-            Reading::Failed => return Poll::Ready(Err(connection_closed())),
-            Reading::Blocked => {
-                half.wait(cx);
-                return Poll::Pending;
-            }
-        }
-    }
-    let length = half.payload.len().min(buffer.room());
-    if length > 0 && buffer.push(&half.payload[..length]) {
-        half.payload.advance(length);
-        cell.completes.set(half.progress.take());
-        // The client may send more.
-        shared.link.wake();
-    }
-    Poll::Ready(Ok(length))
-}
-
 impl Drop for Stream {
     /// Releases the stream.
     fn drop(&mut self) {
@@ -367,7 +226,7 @@ impl Drop for Stream {
 
 impl ByteSource for Stream {
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
-        read(&self.shared, &self.cell, cx, buffer)
+        self.handle().poll_read(cx, buffer)
     }
 
     fn completes(&mut self) -> bool {
@@ -387,38 +246,11 @@ impl ByteSink for Stream {
         body: &mut Buffer,
         _: bool,
     ) -> Poll<io::Result<usize>> {
-        let half = &mut *self.cell.half();
-        let is_empty = head.is_empty() && body.is_empty();
-        let mut written = 0;
-        if self.flush_prefix(half)? {
-            while !head.is_empty() {
-                let count = self.write(half, head.data())?;
-                if count == 0 {
-                    break;
-                }
-                head.consume(count);
-                written += count;
-            }
-            if head.is_empty() && !body.is_empty() {
-                let count = self.push_payload(half, body.data())?;
-                body.consume(count);
-                written += count;
-            }
-        }
-        self.finish_write(cx, half, written, is_empty)
+        self.handle().poll_write(cx, head, body)
     }
 
     fn poll_write_slices(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>], _: bool) -> Poll<io::Result<usize>> {
-        let half = &mut *self.cell.half();
-        let mut written = 0;
-        for slice in slices {
-            let count = self.push_payload(half, slice)?;
-            written += count;
-            if count < slice.len() {
-                break;
-            }
-        }
-        self.finish_write(cx, half, written, slices.iter().all(|slice| slice.is_empty()))
+        self.handle().poll_write_slices(cx, slices)
     }
 
     fn takes_slices(&self) -> bool {

@@ -1,4 +1,4 @@
-//! One QUIC connection of a client: its handshake, its events, the datagrams that it sends and its deadlines. Must never
+//! One QUIC connection: its handshake, its events, the datagrams that it sends and its deadlines. Must never
 //! know what its streams carry.
 
 use std::cell::{Cell, RefCell, RefMut};
@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use quic::cid::HandshakeIds;
 use quic::{Closed, Connection, Event, Handle, Input};
+use rt::net::ReceiveBatch;
 use tls::HandshakeInfo;
 
 use super::observer::{Carried, CloseCode, LinkCounts, Observer};
@@ -18,10 +19,10 @@ use super::socket::{DatagramReceiver, Socket};
 /// Datagrams of one batch.
 const BATCH: usize = 10;
 
-/// The connection of a session. Dropping it closes the connection.
+/// A connection to a peer. Dropping it closes the connection.
 pub struct Link(Rc<State>);
 
-/// A connection, shared by its session's tasks and the listener.
+/// A connection, shared by its tasks and the listener.
 pub(super) struct State {
     socket: Rc<Socket>,
     handle: Handle,
@@ -48,6 +49,12 @@ pub(super) struct State {
     pub(super) close_code: Cell<Option<CloseCode>>,
     /// What it carries.
     pub(super) carried: RefCell<Option<Weak<dyn Carried>>>,
+    /// Whether its task receives the datagrams of the socket, which carries nothing else.
+    owns_socket: bool,
+    /// Datagrams received.
+    heard: Cell<u64>,
+    /// Whether processing a datagram has panicked: the connection has ended.
+    broken: Cell<bool>,
 }
 
 /// Why a handshake has failed.
@@ -61,9 +68,11 @@ pub struct HandshakeFailure {
 impl DatagramReceiver for State {
     /// Processes a datagram. A panic ends the connection's session.
     fn receive(&self, input: Input) {
-        if self.silent.get() {
+        if self.silent.get() || self.broken.get() {
             return;
         }
+        self.heard.set(self.heard.get().wrapping_add(1));
+        self.broken.set(true);
         rt::contain(self.tag.get(), || {
             let connection = &mut *self.connection.borrow_mut();
             connection.receive(input);
@@ -71,6 +80,7 @@ impl DatagramReceiver for State {
             if self.peer.replace(peer) != peer {
                 self.migrations.set(self.migrations.get() + 1);
             }
+            self.broken.set(false);
         });
         self.wake();
     }
@@ -99,6 +109,22 @@ impl State {
         }
     }
 
+    /// Receives one batch of datagrams of the socket that the connection owns. Returns false if there is none.
+    fn receive_own(&self, cx: &mut Context<'_>) -> bool {
+        let mut batch = ReceiveBatch::new();
+        let Poll::Ready(Ok(())) = self.socket.socket.poll_receive(cx, &mut batch) else { return false };
+        // This task goes on anyway.
+        self.task.borrow_mut().take();
+        for message in batch.iter() {
+            Socket::each(&message, &mut |datagram| {
+                // No client connects to this socket.
+                let ignore = &mut |incoming| self.socket.machine.borrow_mut().ignore(incoming);
+                rt::contain(self.tag.get(), || self.socket.receive(datagram, ignore));
+            });
+        }
+        true
+    }
+
     /// Sends what can be sent. Returns false if the socket is full.
     fn send(&self) -> bool {
         let out = &mut *self.socket.out.borrow_mut();
@@ -123,7 +149,17 @@ impl Drop for State {
 }
 
 impl Link {
+    /// A connection of a client, whose datagrams the listener hands over.
     pub(super) fn new(socket: &Rc<Socket>, handle: Handle, connection: Connection) -> Self {
+        Self::over(socket, handle, connection, false)
+    }
+
+    /// A connection to a server, which receives from its own socket.
+    pub(super) fn owning(socket: &Rc<Socket>, handle: Handle, connection: Connection) -> Self {
+        Self::over(socket, handle, connection, true)
+    }
+
+    fn over(socket: &Rc<Socket>, handle: Handle, connection: Connection, owns_socket: bool) -> Self {
         let state = Rc::new(State {
             socket: Rc::clone(socket),
             handle,
@@ -140,6 +176,9 @@ impl Link {
             counted: Cell::default(),
             close_code: Cell::new(None),
             carried: RefCell::default(),
+            owns_socket,
+            heard: Cell::new(0),
+            broken: Cell::new(false),
         });
         let receiver: Rc<dyn DatagramReceiver> = state.clone();
         socket.enter(handle, Rc::downgrade(&receiver));
@@ -161,23 +200,28 @@ impl Link {
         *self.0.carried.borrow_mut() = Some(carried);
     }
 
+    /// The number of datagrams received.
+    pub fn heard(&self) -> u64 {
+        self.0.heard.get()
+    }
+
     /// Borrows the connection, to read and write streams.
     #[inline]
     pub(crate) fn connection(&self) -> RefMut<'_, Connection> {
         self.0.connection.borrow_mut()
     }
 
-    /// The client's address, which may change.
+    /// The peer's address; that of a client may change.
     pub fn peer(&self) -> SocketAddr {
         self.0.connection.borrow().peer()
     }
 
-    /// The address that the client has sent to, without its port; `None`: unknown.
+    /// The address that the peer has sent to, without its port; `None`: unknown.
     pub fn local(&self) -> Option<IpAddr> {
         self.0.connection.borrow().local()
     }
 
-    /// The address of the listening socket.
+    /// The address of the socket.
     pub fn listening(&self) -> SocketAddr {
         self.0.listening()
     }
@@ -196,7 +240,7 @@ impl Link {
         loop {
             self.begin(cx);
             loop {
-                let event = self.connection().poll_event();
+                let event = if self.0.broken.get() { self.poll_event() } else { self.connection().poll_event() };
                 match event {
                     None => break,
                     Some(Event::Hello) => {}
@@ -247,6 +291,9 @@ impl Link {
 
     /// Returns the next event.
     pub(crate) fn poll_event(&self) -> Option<Event> {
+        if self.0.broken.get() {
+            return Some(Event::Closed(Closed::Local));
+        }
         if let Some(early) = self.0.early.borrow_mut().pop_front() {
             return Some(early);
         }
@@ -262,8 +309,14 @@ impl Link {
         let state = &*self.0;
         if state.socket.is_full() || !state.send() {
             state.socket.wait(cx);
+            if state.owns_socket {
+                state.socket.poll_unsent(cx);
+            }
         }
         state.settle();
+        if state.owns_socket && state.receive_own(cx) {
+            return Poll::Ready(());
+        }
         let deadline = state.connection.borrow_mut().deadline();
         let timer = &mut *state.timer.borrow_mut();
         timer.arm(deadline);
@@ -280,12 +333,12 @@ impl Link {
 
     /// Whether the connection has ended.
     pub(crate) fn is_closed(&self) -> bool {
-        self.0.connection.borrow().is_closed()
+        self.0.broken.get() || self.0.connection.borrow().is_closed()
     }
 
     /// Closes the connection with a code of the application's protocol.
     pub(crate) fn close(&self, code: u64, reason: &[u8]) {
-        if !self.0.silent.get() {
+        if !self.0.silent.get() && !self.0.broken.get() {
             self.connection().close(rt::now(), code, reason);
             self.send();
         }

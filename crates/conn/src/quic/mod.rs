@@ -1,15 +1,17 @@
-//! QUIC connections of clients as links: a listening UDP socket of one worker, and the connections whose datagrams it
-//! carries. Must never know what streams carry.
+//! QUIC connections as links: a listening UDP socket of one worker with the connections of clients whose datagrams it
+//! carries, and connections to servers, each with a socket of its own. Must never know what streams carry.
 //!
 //! The task of a [`Listener`] receives datagrams and hands each to its connection, which processes it at once and wakes the
 //! task of its session. That task takes events, reads and writes streams, and sends what the connection has to send
 //! ([`Link::poll_send`]). A connection stays on the worker whose socket has received its first datagram.
 
+mod dial;
 mod link;
 mod listener;
 mod observer;
 mod socket;
 
+pub use dial::connect;
 pub use link::{HandshakeFailure, Link};
 pub use listener::{Arrival, Listener, ListenerCounts, Reception};
 pub(crate) use observer::Carried;

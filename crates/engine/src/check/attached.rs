@@ -1,8 +1,7 @@
 //! Checks of a server that opens its connections itself (reverse HTTP): a check is sent over such a connection, beside requests,
 //! or fails. Must never open one.
 
-use conn::carrier::Carrier;
-use conn::h2::Solo;
+use conn::sequential_client::Solo;
 use conn::worker_links::ShareTerms;
 use live::health::CheckStatus;
 use policy::check::Connect;
@@ -31,9 +30,9 @@ impl RunningCheck<'_> {
                 )
             });
             if let Some(link) = link.flatten() {
-                let Carrier::H2(request) = link.carrier else { return Err(fails()) };
+                let Some(solo) = Solo::sharing(link.carrier) else { return Err(fails()) };
                 self.keep_alone();
-                self.connection.solo = Some(Box::new(Solo::sharing(request)));
+                self.connection.solo = Some(Box::new(solo));
                 self.restart_timeout();
                 return Ok(());
             }

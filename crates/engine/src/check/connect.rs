@@ -55,6 +55,9 @@ impl<'a> RunningCheck<'a> {
         }
         self.count(|protocol| &protocol.connections, 1);
         let way = self.way(connect)?;
+        if self.goes_by_quic(connect) {
+            return self.connect_by_quic(connect, &way.destination, &way.options).await;
+        }
         let mut connecting = match transport::connect(way.target(), &way.options) {
             Ok(connecting) => connecting,
             Err(error) => return Err(self.failed(connect, &messages::of_refusal(&error))),
@@ -144,6 +147,8 @@ impl<'a> RunningCheck<'a> {
         let own = Some(tls).filter(|_| connect.default);
         let sni = self.server_name(connect, tls);
         let alpn = connect.alpn.as_deref().or_else(|| own?.check_alpn.as_deref());
+        // The protocol of a QUIC server is none over TCP.
+        let alpn = alpn.or_else(|| self.server.connecting.quic.map(|_| &[][..]));
         let name = asked_name(sni.as_deref(), way.destination.inet().map(|address| address.ip()));
         let broken = |reason: String| Outcome::new(CheckStatus::L6Response, reason);
         if is_one_too_many(self.generation.program.global.max_tls_connections) {

@@ -1,11 +1,13 @@
-//! Checks over HTTP/2 (configuration manual, "check-proto", "http-check connect proto"): choosing the protocol, sending the
+//! Checks over HTTP/2 and HTTP/3 (configuration manual, "check-proto", "http-check connect proto"): choosing the protocol, sending the
 //! request and receiving the response. Must never judge a response.
 
 use std::io;
 
 use base::buffer::Buffer;
 use conn::exchange::AnswerHeadKind;
-use conn::h2::{Solo, Terms};
+use conn::h2::Terms;
+use conn::multiplexed::{Protocol, ServerConnection};
+use conn::sequential_client::Solo;
 use live::health::CheckStatus;
 use policy::check::{Connect, Expect};
 use policy::program::MuxProtocol;
@@ -37,7 +39,9 @@ impl RunningCheck<'_> {
         // The pool is for connections of HTTP/1.
         self.keep_alone();
         self.connection.spare = None;
-        self.connection.solo = self.connection.stream.take().map(|stream| Box::new(Solo::new(stream, terms)));
+        let started =
+            self.connection.stream.take().and_then(|stream| ServerConnection::new(Protocol::H2, stream, terms));
+        self.connection.solo = started.map(|(connection, requests)| Box::new(Solo::new(connection, requests)));
     }
 
     /// Sends a request that is given as text of HTTP/1.

@@ -14,6 +14,7 @@ mod messages;
 mod outcome;
 mod pooling;
 mod programs;
+mod quic;
 mod run;
 mod running;
 mod sni;

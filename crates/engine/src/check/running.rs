@@ -5,9 +5,9 @@ use std::cell::{Cell, OnceCell, RefCell};
 use base::buffer::Buffer;
 use base::moment::Moment;
 use conn::fcgi;
-use conn::h2::Solo;
 use conn::pool_key::OwnedPoolKey;
 use conn::quota::Reservation;
+use conn::sequential_client::Solo;
 use conn::transport::Transport;
 use expression::variable::{SessionStore, Store};
 use live::health::CheckStatus;
@@ -53,7 +53,7 @@ pub(super) struct Progress<'a> {
 #[derive(Default)]
 pub(super) struct CheckConnection<'a> {
     pub(super) stream: Option<Transport>,
-    /// The connection if it speaks HTTP/2.
+    /// The connection if it speaks HTTP/2 or HTTP/3.
     pub(super) solo: Option<Box<Solo>>,
     /// The connection if it speaks FastCGI.
     pub(super) application: Option<Box<fcgi::Connection>>,

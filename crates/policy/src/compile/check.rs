@@ -258,6 +258,7 @@ impl Compiler<'_> {
             protocol: match written.protocol.as_ref().map(|protocol| protocol.value.as_str()) {
                 Some("h2") => Some(MuxProtocol::Http2),
                 Some("fcgi") => Some(MuxProtocol::Fcgi),
+                Some("quic") => Some(MuxProtocol::Quic),
                 Some(_) => Some(MuxProtocol::Http1),
                 None => connecting.protocol.filter(|_| !elsewhere),
             },
@@ -338,7 +339,8 @@ impl Compiler<'_> {
     fn check_protocol(&mut self, proxy: &ProxySpec, server: &ServerSpec, used: &Check) {
         self.check_application(proxy, server, used);
         let Some(protocol) = &server.check.protocol else { return };
-        if (protocol.value != "none") != used.is_http {
+        let fits = protocol.value != "quic" || server.address.value.is_quic();
+        if (protocol.value != "none") != used.is_http || !fits {
             let (backend, name) = (&proxy.name.value, &server.name.value);
             let message = format!(
                 "config: backend '{backend}': server '{name}' uses an incompatible MUX protocol for the selected check \

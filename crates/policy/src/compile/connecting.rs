@@ -68,14 +68,16 @@ impl Compiler<'_> {
         let keepalive = proxy.connecting.keepalive;
         // Connections with different SNI are not shared.
         let name = self.connection_name(written, server.span, names, head);
-        let negotiates = written.protocol.is_none() && offers_http2(tls.as_deref());
+        let quic = self.quic_connecting(server, &names.spec.global, head);
+        let negotiates = quic.is_none() && written.protocol.is_none() && offers_http2(tls.as_deref());
         let sni = || tls.as_ref().and_then(|tls| tls.sni.clone());
         Connecting {
             varies,
             name: name.or_else(sni),
-            protocol: written.protocol,
+            protocol: written.protocol.or(quic.is_some().then_some(MuxProtocol::Quic)),
+            quic,
             negotiates,
-            websockets: written.websockets.or_else(|| {
+            websockets: written.websockets.filter(|_| quic.is_none()).or_else(|| {
                 let offers_both = negotiates && tls.as_deref().is_some_and(|tls| tls.client.offers(b"http/1.1"));
                 offers_both.then_some(MuxProtocol::Http1)
             }),
@@ -105,8 +107,9 @@ impl Compiler<'_> {
 
     /// Validates that the protocol of a server is usable in its proxy's mode.
     fn usable_with(&mut self, proxy: &ProxySpec, server: &ServerSpec) {
-        if let Some(protocol) = server.connecting.protocol
-            && !is_usable(protocol, proxy.mode)
+        let is_quic = server.address.value.is_quic();
+        if let Some(protocol) = server.connecting.protocol.or(is_quic.then_some(MuxProtocol::Quic))
+            && !(is_usable(protocol, proxy.mode) && (protocol == MuxProtocol::Quic) == is_quic)
         {
             let message = format!(
                 "backend '{}' : MUX protocol '{}' is not usable for server '{}' at [{}].",

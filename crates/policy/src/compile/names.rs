@@ -406,6 +406,7 @@ impl RuleNames for SpecNames<'_> {
             let what = speaks.map(|protocol| format!("proto {}", protocol.name()));
             what.or_else(|| connecting.socks4.is_some().then(|| "socks4".to_owned()))
                 .or_else(|| matches!(server.address.value, AddressSpec::Reverse { .. }).then(|| "rhttp@".to_owned()))
+                .or_else(|| server.address.value.is_quic().then(|| "quic4@".to_owned()))
                 .or_else(|| (connecting.proxy_header != ProxyHeaderSpec::default()).then(|| "send-proxy".to_owned()))
         };
         let mut servers = proxy.servers.iter().filter_map(|server| Some((&server.name.value, unfit(server)?)));

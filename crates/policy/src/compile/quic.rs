@@ -1,10 +1,12 @@
 //! Compiles QUIC: the limits of `tune.quic.*`, and what `bind` lines say about it. Must never open a socket.
 
 use super::Compiler;
-use crate::program::{BindAddress, Proxy, QuicLimits, QuicListening, QuicStreamLimits};
+use crate::program::{
+    BindAddress, Proxy, QuicConnecting, QuicLimits, QuicListening, QuicServerLimits, QuicStreamLimits,
+};
 use config::diagnostic::Form;
 use config::span::Span;
-use config::spec::{BindSpec, GlobalSpec, Spec};
+use config::spec::{BindSpec, ConnectingSpec, GlobalSpec, ServerSpec, Spec};
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -31,25 +33,13 @@ pub(super) fn limits(global: &GlobalSpec, bufsize: usize) -> QuicLimits {
     let written = &global.tune.quic;
     let cluster_secret: Option<Box<[u8]>> = global.cluster_secret.as_ref().map(|secret| secret.as_bytes().into());
     let concurrent = written.streams.unwrap_or(STREAMS);
-    let buffer = u64::try_from(bufsize).unwrap_or(u64::MAX).max(1);
-    let connection = match written.receive_buffer.unwrap_or(0) {
-        0 => buffer.saturating_mul(concurrent.into()),
-        bytes => bytes,
-    };
-    let ratio = u64::from(written.data_ratio.unwrap_or(DATA_RATIO));
-    // A stream has one buffer at least.
-    let stream = (connection.saturating_mul(ratio) / 100).div_ceil(buffer).max(1).saturating_mul(buffer);
-    let window = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+    let windows = Windows::of(concurrent, written.receive_buffer, written.data_ratio, bufsize);
     QuicLimits {
         listens: written.listen.unwrap_or(true),
         retry_threshold: cluster_secret.is_some().then(|| written.retry_threshold.unwrap_or(RETRY_THRESHOLD)),
         cluster_secret,
         refuses_privileged_ports: written.reject_privileged_ports.unwrap_or(true),
-        idle_timeout: match written.idle_timeout {
-            None => Some(IDLE_TIMEOUT),
-            Some(0) => None,
-            Some(millis) => Some(Duration::from_millis(millis)),
-        },
+        idle_timeout: idle_timeout(written.idle_timeout),
         glitches: written.glitches.unwrap_or(0),
         transmit_memory: written.transmit_memory,
         segments: written.segmentation.unwrap_or(true),
@@ -57,9 +47,54 @@ pub(super) fn limits(global: &GlobalSpec, bufsize: usize) -> QuicLimits {
         streams: QuicStreamLimits {
             concurrent,
             total: written.total_streams.unwrap_or(0),
-            connection_window: window(connection),
-            stream_window: window(stream),
+            connection_window: windows.connection,
+            stream_window: windows.stream,
         },
+        servers: server_limits(global, bufsize),
+    }
+}
+
+/// Compiles the limits of connections to servers.
+fn server_limits(global: &GlobalSpec, bufsize: usize) -> QuicServerLimits {
+    let written = &global.tune.quic.servers;
+    let streams = written.streams.unwrap_or(STREAMS);
+    let windows = Windows::of(streams, written.receive_buffer, written.data_ratio, bufsize);
+    QuicServerLimits {
+        idle_timeout: idle_timeout(written.idle_timeout),
+        glitches: written.glitches.unwrap_or(0),
+        segments: written.segmentation.unwrap_or(true),
+        connection_window: windows.connection,
+        stream_window: windows.stream,
+    }
+}
+
+/// Returns the idle timeout, written in milliseconds; 0: none.
+fn idle_timeout(written: Option<u64>) -> Option<Duration> {
+    match written {
+        None => Some(IDLE_TIMEOUT),
+        Some(0) => None,
+        Some(millis) => Some(Duration::from_millis(millis)),
+    }
+}
+
+/// Bytes that a connection and a stream of it may receive before they are read.
+struct Windows {
+    connection: u32,
+    stream: u32,
+}
+
+impl Windows {
+    fn of(streams: u32, written: Option<u64>, ratio: Option<u32>, bufsize: usize) -> Self {
+        let buffer = u64::try_from(bufsize).unwrap_or(u64::MAX).max(1);
+        let connection = match written.unwrap_or(0) {
+            0 => buffer.saturating_mul(streams.into()),
+            bytes => bytes,
+        };
+        let ratio = u64::from(ratio.unwrap_or(DATA_RATIO));
+        // A stream has one buffer at least.
+        let stream = (connection.saturating_mul(ratio) / 100).div_ceil(buffer).max(1).saturating_mul(buffer);
+        let window = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+        Self { connection: window(connection), stream: window(stream) }
     }
 }
 
@@ -83,6 +118,28 @@ impl Compiler<'_> {
         })
     }
 
+    /// Compiles the QUIC parameters of a server; `None` for servers over TCP.
+    pub(super) fn quic_connecting(
+        &mut self,
+        server: &ServerSpec,
+        global: &GlobalSpec,
+        head: &str,
+    ) -> Option<QuicConnecting> {
+        if !server.address.value.is_quic() {
+            return None;
+        }
+        if !server.tls.as_ref().is_some_and(|tls| tls.ssl) {
+            let message = format!("{head}QUIC needs TLS, but 'ssl' is missing.");
+            self.alert(server.span, Form::Placed, message);
+        }
+        if let Some(name) = impossible_option(&server.connecting) {
+            self.alert(server.span, Form::Placed, format!("{head}'{name}' is not possible over QUIC."));
+        }
+        let written = &server.connecting.quic;
+        let max_window = written.max_window.or(global.tune.quic.servers.max_window).unwrap_or(MAX_WINDOW);
+        Some(QuicConnecting { congestion: written.congestion.unwrap_or_default(), max_window })
+    }
+
     /// Refuses a QUIC address that two lines name: the datagrams of a connection would reach the sockets of either.
     pub(super) fn quic_addresses_are_separate(&mut self, spec: &Spec, proxies: &[Proxy]) {
         let mut first: HashMap<Seat<'_>, Span> = HashMap::new();
@@ -100,6 +157,17 @@ impl Compiler<'_> {
             self.alert(span, Form::Parsing, message);
         }
     }
+}
+
+/// Returns the name of an option that connections over QUIC cannot have.
+fn impossible_option(written: &ConnectingSpec) -> Option<&'static str> {
+    if written.proxy_header.v1 {
+        return Some("send-proxy");
+    }
+    if written.proxy_header.v2 {
+        return Some("send-proxy-v2");
+    }
+    written.socks4.as_ref().map(|_| "socks4")
 }
 
 #[cfg(test)]

@@ -250,7 +250,15 @@ impl Compiler<'_> {
             return None;
         }
         let (backend, name) = (&proxy.name.value, &server.name.value);
-        let settings = self.client_settings(written, backend, name, server.span, global, head)?;
+        let mut settings = self.client_settings(written, backend, name, server.span, global, head)?;
+        if server.address.value.is_quic() {
+            if settings.algorithms.versions.1 != Version::Tls13 {
+                self.alert(server.span, Form::Placed, format!("{head}QUIC needs TLSv1.3, which is disabled."));
+                return None;
+            }
+            // Nothing else is possible, whatever `default-server` says for TCP.
+            settings.alpn = vec![b"h3".to_vec()];
+        }
         let sni = self.sni(written, server.span, proxy.mode, names, head);
         let check_alpn = written.check_alpn.as_ref();
         let check_alpn = check_alpn.map(|list| list.iter().map(|name| name.clone().into_bytes()).collect());

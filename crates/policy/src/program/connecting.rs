@@ -1,6 +1,6 @@
 //! Parameters of connections to a server (configuration manual, sections 4.2 and 5.2). Must never hold a socket.
 
-use super::ServerAddress;
+use super::{QuicConnecting, ServerAddress};
 use config::spec::MuxProtocol;
 use expression::Expression;
 use expression::log_format::LogFormat;
@@ -20,6 +20,8 @@ pub struct Connecting {
     pub name: Option<Expression>,
     /// `proto`: the protocol.
     pub protocol: Option<MuxProtocol>,
+    /// QUIC; `None` for connections over TCP.
+    pub quic: Option<QuicConnecting>,
     /// The protocol is negotiated in the TLS handshake.
     pub negotiates: bool,
     /// `ws`: the protocol for WebSocket requests; `None` for the same one.

@@ -28,6 +28,8 @@ pub struct QuicLimits {
     pub send_buffer: Option<u32>,
     /// Streams and their buffers.
     pub streams: QuicStreamLimits,
+    /// Connections to servers.
+    pub servers: QuicServerLimits,
 }
 
 /// Limits of the streams of a client's QUIC connection (`tune.quic.fe.stream.*`).
@@ -41,6 +43,30 @@ pub struct QuicStreamLimits {
     pub connection_window: u32,
     /// `data-ratio` of it, in whole buffers: bytes that a stream may receive before they are read.
     pub stream_window: u32,
+}
+
+/// QUIC limits of connections to servers (`tune.quic.be.*`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuicServerLimits {
+    /// `tune.quic.be.max-idle-timeout`; `None`: only the server limits it.
+    pub idle_timeout: Option<Duration>,
+    /// `tune.quic.be.sec.glitches-threshold`: number of glitches after which a connection is closed; 0 for no limit.
+    pub glitches: u32,
+    /// `tune.quic.be.tx.udp-gso`: several datagrams are passed to the kernel at once if it can.
+    pub segments: bool,
+    /// `tune.quic.be.stream.rxbuf`: bytes that a connection may receive before they are read (`initial_max_data`).
+    pub connection_window: u32,
+    /// `tune.quic.be.stream.data-ratio` of it, in whole buffers: bytes that a stream may receive before they are read.
+    pub stream_window: u32,
+}
+
+/// QUIC parameters of a `server` line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuicConnecting {
+    /// `quic-cc-algo`.
+    pub congestion: QuicCongestion,
+    /// Maximum congestion window in bytes: the argument of `quic-cc-algo`, else `tune.quic.be.cc.max-win-size`.
+    pub max_window: u64,
 }
 
 /// QUIC parameters of a `bind` line.

@@ -175,7 +175,8 @@ fn global(own: &Global, next: &Global) -> Vec<Field> {
 fn quic(own: &QuicLimits, next: &QuicLimits) -> Vec<Field> {
     fields!(QuicLimits, own, next,
         kept: [listens, cluster_secret, send_buffer],
-        free: [retry_threshold, refuses_privileged_ports, idle_timeout, glitches, transmit_memory, segments, streams],
+        free: [retry_threshold, refuses_privileged_ports, idle_timeout, glitches, transmit_memory, segments, streams,
+               servers],
         apart: [])
 }
 

@@ -51,8 +51,6 @@ const OTHER_ARGUMENTS: &[(&str, &str)] = &[
     ("external-check", "another measure of likeness"),
     ("healthcheck", "an alert fails the check"),
     ("renegotiate", "nothing is renegotiated"),
-    ("quic-cc-algo", "not supported yet"),
-    ("quic-cc-algo foo", "not supported yet"),
     ("no-such", "another measure of likeness"),
     ("renegotiate x", "nothing is renegotiated"),
     ("track-sc0", "another measure of likeness"),

@@ -10,7 +10,7 @@ mod socket;
 mod threads;
 mod tls;
 
-pub(crate) use quic::WINDOWS as QUIC_WINDOWS;
+pub(crate) use quic::{Congestion, WINDOWS as QUIC_WINDOWS};
 pub(crate) use socket::namespace_exists;
 
 use super::ReadContext;

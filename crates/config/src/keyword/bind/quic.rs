@@ -41,46 +41,61 @@ const PROTOCOL: &str = "h3";
 /// Limits of a congestion window in bytes.
 pub(crate) const WINDOWS: RangeInclusive<u64> = 10 << 10..=4 << 30;
 
-fn congestion(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
-    let Some(word) = value else {
-        return context.error(keyword.span, "'quic-cc-algo' : missing control congestion algorithm");
-    };
-    let (name, arguments) = match word.text.split_once('(') {
-        None => (word.text.as_str(), None),
-        Some((name, rest)) => match rest.strip_suffix(')') {
-            Some(arguments) => (name, Some(arguments)),
-            None => {
-                let message = format!("'quic-cc-algo' : missing closing parenthesis in '{}'", word.text);
-                return context.error(word.span, message);
-            }
-        },
-    };
-    let algorithm = match name {
-        "cubic" => QuicCongestion::Cubic,
-        "newreno" => QuicCongestion::NewReno,
-        "bbr" => QuicCongestion::Bbr,
-        "nocc" => QuicCongestion::Unlimited,
-        other => {
-            return context.error(word.span, format!("'{other}' : unknown control congestion algorithm"));
+/// A congestion control algorithm as written, and its maximum window in bytes.
+pub(crate) struct Congestion {
+    pub(crate) algorithm: QuicCongestion,
+    pub(crate) max_window: Option<u64>,
+}
+
+impl Congestion {
+    /// Message if the argument is missing.
+    pub(crate) const MISSING: &str = "'quic-cc-algo' : missing control congestion algorithm";
+
+    /// Parses the argument of `quic-cc-algo`.
+    ///
+    /// # Errors
+    /// The message.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let (name, arguments) = match text.split_once('(') {
+            None => (text, None),
+            Some((name, rest)) => match rest.strip_suffix(')') {
+                Some(arguments) => (name, Some(arguments)),
+                None => return Err(format!("'quic-cc-algo' : missing closing parenthesis in '{text}'")),
+            },
+        };
+        let algorithm = match name {
+            "cubic" => QuicCongestion::Cubic,
+            "newreno" => QuicCongestion::NewReno,
+            "bbr" => QuicCongestion::Bbr,
+            "nocc" => QuicCongestion::Unlimited,
+            other => return Err(format!("'{other}' : unknown control congestion algorithm")),
+        };
+        let mut arguments = arguments.unwrap_or_default().split(',');
+        let max_window = match arguments.next().unwrap_or_default() {
+            "" => None,
+            text => match units::size(text, *WINDOWS.end()).ok().filter(|window| WINDOWS.contains(window)) {
+                Some(window) => Some(window),
+                None => {
+                    return Err(format!("'quic-cc-algo' : the maximum window is between 10k and 4g, found '{text}'"));
+                }
+            },
+        };
+        match arguments.next() {
+            Some(more) => Err(format!("'quic-cc-algo' : unexpected argument '{more}' of algorithm '{name}'")),
+            None => Ok(Self { algorithm, max_window }),
         }
-    };
-    let mut arguments = arguments.unwrap_or_default().split(',');
-    let window = match arguments.next().unwrap_or_default() {
-        "" => None,
-        text => match units::size(text, *WINDOWS.end()).ok().filter(|window| WINDOWS.contains(window)) {
-            Some(window) => Some(window),
-            None => {
-                let message = format!("'quic-cc-algo' : the maximum window is between 10k and 4g, found '{text}'");
-                return context.error(word.span, message);
-            }
-        },
-    };
-    if let Some(more) = arguments.next() {
-        let message = format!("'quic-cc-algo' : unexpected argument '{more}' of algorithm '{name}'");
-        return context.error(word.span, message);
     }
-    let quic = &mut context.draft.listening.quic;
-    (quic.congestion, quic.max_window) = (Some(algorithm), window);
+}
+
+fn congestion(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
+    let Some(word) = value else { return context.error(keyword.span, Congestion::MISSING) };
+    match Congestion::parse(&word.text) {
+        Ok(Congestion { algorithm, max_window }) => {
+            let quic = &mut context.draft.listening.quic;
+            (quic.congestion, quic.max_window) = (Some(algorithm), max_window);
+        }
+        Err(message) => context.error(word.span, message),
+    }
 }
 
 fn force_retry(context: &mut BindContext<'_>, keyword: &Word, _: Option<&Word>) {

@@ -53,10 +53,6 @@ const fn supported(name: &'static str, usage: &'static str, doc: &'static str, p
     Keyword::new((), name, usage, doc, Status::Supported(parse))
 }
 
-const fn not_yet(name: &'static str, usage: &'static str, doc: &'static str) -> GlobalKeyword {
-    Keyword::new((), name, usage, doc, Status::NotYet)
-}
-
 const fn tuning(name: &'static str, usage: &'static str, doc: &'static str) -> GlobalKeyword {
     Keyword::new((), name, usage, doc, Status::Tuning)
 }

@@ -1,6 +1,6 @@
-//! QUIC (sections 3.1 and 3.2): client connections, and the process. Must never apply a default.
+//! QUIC (sections 3.1 and 3.2): connections of clients and to servers, and the process. Must never apply a default.
 
-use super::{GlobalContext, GlobalKeyword, not_yet, supported, tuning};
+use super::{GlobalContext, GlobalKeyword, supported, tuning};
 use crate::diagnostic::Diagnostic;
 use crate::document::Line;
 use crate::keyword::argument::{lenient, milliseconds};
@@ -17,34 +17,69 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         reject_privileged_ports,
     ),
     tuning("limited-quic", "", "Allows QUIC with a TLS library that lacks its interface; Weir's has it."),
-    not_yet("tune.quic.be.cc.cubic-min-losses", "<number>", "Losses before cubic slows down, towards servers."),
-    not_yet("tune.quic.be.cc.hystart", "{ on | off }", "HyStart++ towards servers."),
-    not_yet(
+    tuning(
+        "tune.quic.be.cc.cubic-min-losses",
+        "<number>",
+        "Losses before cubic reduces the window towards servers; one in Weir, the default.",
+    ),
+    tuning(
+        "tune.quic.be.cc.hystart",
+        "{ on | off }",
+        "HyStart++ towards servers; Weir has the slow start of RFC 9002 only.",
+    ),
+    tuning(
         "tune.quic.be.cc.max-frame-loss",
         "<number>",
-        "Losses of one frame before the connection is closed, towards servers.",
+        "Losses of one frame before a server connection is closed; Weir closes it by its idle timeout.",
     ),
-    not_yet("tune.quic.be.cc.max-win-size", "<size>", "Maximum congestion window towards servers."),
-    not_yet(
+    supported(
+        "tune.quic.be.cc.max-win-size",
+        "<size>",
+        "Maximum congestion window towards servers, without one on the server line.",
+        server_max_window,
+    ),
+    tuning(
         "tune.quic.be.cc.reorder-ratio",
         "<0..100>",
-        "Share of the window that may arrive out of order, towards servers.",
+        "Share of the window that may arrive out of order; Weir has the packet threshold of RFC 9002.",
     ),
-    not_yet("tune.quic.be.max-idle-timeout", "<time>", "Idle time announced to servers."),
-    not_yet(
+    supported(
+        "tune.quic.be.max-idle-timeout",
+        "<time>",
+        "Idle time after which QUIC connections to servers end; 0: as the server says.",
+        server_idle_timeout,
+    ),
+    supported(
         "tune.quic.be.sec.glitches-threshold",
         "<number>",
-        "Number of glitches after which a server connection is closed.",
+        "Number of glitches after which a QUIC server connection is closed.",
+        server_glitches,
     ),
-    not_yet(
+    supported(
         "tune.quic.be.stream.data-ratio",
         "<0..100>",
-        "Share of the buffers that one stream may take, towards servers.",
+        "Share of the receive buffer of a QUIC server connection that one stream may take, in percent.",
+        server_data_ratio,
     ),
-    not_yet("tune.quic.be.stream.max-concurrent", "<number>", "Streams that a server may open at once."),
-    not_yet("tune.quic.be.stream.rxbuf", "<size>", "Receive buffers of a server connection."),
-    not_yet("tune.quic.be.tx.pacing", "{ on | off }", "Pacing towards servers."),
-    not_yet("tune.quic.be.tx.udp-gso", "{ on | off }", "UDP segmentation offload towards servers."),
+    supported(
+        "tune.quic.be.stream.max-concurrent",
+        "<number>",
+        "Number of buffers of a QUIC server connection; servers open no streams in HTTP/3.",
+        server_streams,
+    ),
+    supported(
+        "tune.quic.be.stream.rxbuf",
+        "<size>",
+        "Size of the receive buffer of a QUIC server connection; 0: that of its streams.",
+        server_receive_buffer,
+    ),
+    tuning("tune.quic.be.tx.pacing", "{ on | off }", "Pacing towards servers; always on in Weir."),
+    supported(
+        "tune.quic.be.tx.udp-gso",
+        "{ on | off }",
+        "Passes several datagrams to servers to the kernel at once (UDP GSO).",
+        server_segmentation,
+    ),
     tuning(
         "tune.quic.fe.cc.cubic-min-losses",
         "<number>",
@@ -216,20 +251,55 @@ fn max_window(context: &mut GlobalContext<'_>, line: &Line) {
     store(size(context, line, QUIC_WINDOWS, "a size between 10k and 4g"), &mut context.spec.tune.quic.max_window);
 }
 
-fn idle_timeout(context: &mut GlobalContext<'_>, line: &Line) {
+/// Parses a time in milliseconds.
+fn time(context: &mut GlobalContext<'_>, line: &Line) -> Option<u64> {
     let name = line.keyword();
     if context.report.too_many(line, 2, name) {
-        return;
+        return None;
     }
-    let value = milliseconds(
+    milliseconds(
         line.words.get(1),
         line,
         name,
         &format!("'{name}' expects a time."),
         &format!("unexpected character '%c' in argument to '{name}'."),
         &mut context.report,
-    );
-    store(value, &mut context.spec.tune.quic.idle_timeout);
+    )
+}
+
+fn idle_timeout(context: &mut GlobalContext<'_>, line: &Line) {
+    store(time(context, line), &mut context.spec.tune.quic.idle_timeout);
+}
+
+fn server_idle_timeout(context: &mut GlobalContext<'_>, line: &Line) {
+    store(time(context, line), &mut context.spec.tune.quic.servers.idle_timeout);
+}
+
+fn server_max_window(context: &mut GlobalContext<'_>, line: &Line) {
+    let size = size(context, line, QUIC_WINDOWS, "a size between 10k and 4g");
+    store(size, &mut context.spec.tune.quic.servers.max_window);
+}
+
+fn server_glitches(context: &mut GlobalContext<'_>, line: &Line) {
+    store(positive(context, line, 0), &mut context.spec.tune.quic.servers.glitches);
+}
+
+fn server_data_ratio(context: &mut GlobalContext<'_>, line: &Line) {
+    let ratio = number(context, line, 0..=100, "a percentage between 0 and 100");
+    store(ratio, &mut context.spec.tune.quic.servers.data_ratio);
+}
+
+fn server_streams(context: &mut GlobalContext<'_>, line: &Line) {
+    store(positive(context, line, 1), &mut context.spec.tune.quic.servers.streams);
+}
+
+fn server_receive_buffer(context: &mut GlobalContext<'_>, line: &Line) {
+    let size = size(context, line, 0..=u64::from(u32::MAX), "a size");
+    store(size, &mut context.spec.tune.quic.servers.receive_buffer);
+}
+
+fn server_segmentation(context: &mut GlobalContext<'_>, line: &Line) {
+    store(switch(context, line), &mut context.spec.tune.quic.servers.segmentation);
 }
 
 fn glitches(context: &mut GlobalContext<'_>, line: &Line) {

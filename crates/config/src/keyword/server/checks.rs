@@ -203,10 +203,10 @@ fn healthcheck(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&W
 fn protocol(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     let Some(word) = value else { return context.error(keyword.span, "'check-proto' : missing value.") };
     match word.text.as_str() {
-        "h1" | "h2" | "fcgi" | "none" => {
+        "h1" | "h2" | "fcgi" | "none" | "quic" => {
             context.draft.check.protocol = Some(Spanned::new(word.text.clone(), word.span))
         }
-        "quic" | "spop" => context.not_yet(format!("check-proto {}", word.text), word.span),
+        "spop" => context.not_yet(format!("check-proto {}", word.text), word.span),
         other => context.error(word.span, format!("'check-proto' :  unknown MUX protocol '{other}'.")),
     }
 }

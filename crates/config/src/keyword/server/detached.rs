@@ -29,6 +29,10 @@ pub(crate) fn read(section: &str, line: &Line, environment: &Environment, report
     }
     let head = format!("'server {section}/{}' : ", name.text);
     let parsed = parse_address(address, &head, environment, report);
+    if parsed.as_ref().is_some_and(AddressSpec::is_quic) {
+        report.alert(address.span, format!("{head}'{}' is not supported yet by Weir.", address.text));
+        return None;
+    }
     if matches!(parsed, Some(AddressSpec::Reverse { .. })) {
         report.alert(address.span, format!("{head}'{}' is not supported here by Weir.", address.text));
         return None;

@@ -162,10 +162,6 @@ const fn supported(
     Keyword::new(arity, name, usage, doc, Status::Supported(parse))
 }
 
-const fn not_yet(arity: Arity, name: &'static str, usage: &'static str, doc: &'static str) -> ServerOption {
-    Keyword::new(arity, name, usage, doc, Status::NotYet)
-}
-
 const fn removed(
     arity: Arity,
     name: &'static str,
@@ -376,7 +372,8 @@ fn opens_connections(address: Option<&AddressSpec>) -> bool {
 
 fn read_address(context: &mut ProxyContext<'_>, word: &Word, head: &str) -> Option<AddressSpec> {
     let parsed = parse_address(word, head, context.around.environment, &mut context.report);
-    if matches!(parsed, Some(AddressSpec::Reverse { .. })) && !context.around.experimental.permits() {
+    let is_experimental = |spec: &AddressSpec| matches!(spec, AddressSpec::Reverse { .. }) || spec.is_quic();
+    if parsed.as_ref().is_some_and(is_experimental) && !context.around.experimental.permits() {
         let why = "is experimental, must be allowed via a global 'expose-experimental-directives'";
         context.report.placed(word.span, format!("{head}Address '{}' {why}", word.text));
     }

@@ -1,8 +1,9 @@
 //! TLS towards the server (section 5.2).
 
-use super::{ServerContext, ServerOption, no_op, not_yet, refused, supported};
+use super::{ServerContext, ServerOption, no_op, refused, supported};
 use crate::document::Word;
 use crate::keyword::argument::Arity;
+use crate::keyword::bind::Congestion;
 use crate::keyword::tls;
 
 /// Every keyword of the family.
@@ -35,11 +36,12 @@ pub(super) const TABLE: &[ServerOption] = &[
     supported(Arity::None, "no-tlsv13", "", "Disables TLS 1.3.", common),
     supported(Arity::None, "no-verifyhost", "", "Undoes an inherited \"verifyhost\".", no_verifyhost),
     supported(Arity::One, "npn", "<protocols>", "Protocols offered by NPN, the forerunner of ALPN.", common),
-    not_yet(
+    supported(
         Arity::One,
         "quic-cc-algo",
         "{ cubic | newreno | bbr | nocc }[(<argument>...)]",
-        "Congestion control of QUIC.",
+        "Congestion control of QUIC connections, and their maximum window in bytes.",
+        congestion,
     ),
     refused(
         Arity::None,
@@ -58,6 +60,17 @@ pub(super) const TABLE: &[ServerOption] = &[
     supported(Arity::One, "verify", "{ none | required }", "Whether the server's certificate is verified.", verify),
     supported(Arity::One, "verifyhost", "<name>", "Name that the server's certificate must have.", verifyhost),
 ];
+
+fn congestion(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    let Some(word) = value else { return context.error(keyword.span, format!("{}.", Congestion::MISSING)) };
+    match Congestion::parse(&word.text) {
+        Ok(Congestion { algorithm, max_window }) => {
+            let quic = &mut context.draft.connecting.quic;
+            (quic.congestion, quic.max_window) = (Some(algorithm), max_window);
+        }
+        Err(message) => context.error(word.span, format!("{message}.")),
+    }
+}
 
 /// Parses an option that `bind` lines have too.
 fn common(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {

@@ -179,7 +179,7 @@ impl<'s> Plan<'s> {
         up.set_coding(coding);
         let length = match format {
             RequestFormat::Fcgi => up.known_length(context.state.borrow().request.framing, &context.client.conn),
-            RequestFormat::H1 | RequestFormat::H2 => None,
+            RequestFormat::H1 | RequestFormat::H2 | RequestFormat::H3 => None,
         };
         self.write_head(context, target, length, up.head_mut())
     }

@@ -72,9 +72,9 @@ pub struct Plan {
     /// Offset of the PROXY header in `bytes`.
     header_at: usize,
     /// Server name that its TLS handshake sends (SNI).
-    sni: Option<Box<str>>,
+    pub(super) sni: Option<Box<str>>,
     /// Generation of the server for which the plan was made.
-    generation: u32,
+    pub(super) generation: u32,
 }
 
 impl Plan {
@@ -83,7 +83,8 @@ impl Plan {
         self.bytes.as_ref().map_or(PoolKey::COMMON, |bytes| PoolKey::new(bytes.data()))
     }
 
-    fn keep(self, port: Option<SourcePort>) -> Option<Box<OwnedPoolKey>> {
+    /// Returns the key to store with the connection, whose source port is `port`.
+    pub(super) fn keep(self, port: Option<SourcePort>) -> Option<Box<OwnedPoolKey>> {
         self.pool_key().keep(port)
     }
 }
@@ -102,7 +103,7 @@ pub struct ConnectAttempt {
 }
 
 /// Returns the name that the TLS handshake with a server asks for.
-fn server_identity(sni: Option<&str>, destination: &Address) -> ServerIdentity {
+pub(super) fn server_identity(sni: Option<&str>, destination: &Address) -> ServerIdentity {
     asked_name(sni, destination.inet().map(|address| address.ip()))
 }
 
@@ -245,8 +246,9 @@ impl Request<'_> {
         let worker = &self.session.worker;
         let route = worker.process.outgoing.route(server.serial).ok_or(Attempt::Refused)?;
         let destination = address_of(&worker.process.outgoing.address(server), &plan).ok_or(Attempt::Refused)?;
-        let (connecting, port) =
-            self.start(server, route, &destination, &plan).map_err(|missing| self.report(missing))?;
+        let (connecting, port) = self
+            .start(server, route, &destination, &plan, |to, options| self.open(to, options))
+            .map_err(|missing| self.report(missing))?;
         metrics::server_session(worker, server);
         let (header_at, generation) = (plan.header_at, plan.generation);
         let sni = plan.sni.take();
@@ -363,25 +365,26 @@ impl Request<'_> {
     }
 
     /// Records the error of an attempt.
-    fn note_error(&self, error: ConnectionError) {
+    pub(super) fn note_error(&self, error: ConnectionError) {
         self.state.borrow_mut().attempts.link = Some(LinkFacts { error, ..LinkFacts::default() });
     }
 
-    /// Starts to connect, from the first available port of the source's range.
-    fn start(
+    /// Starts to connect by `open`, from the first available port of the source's range.
+    pub(super) fn start<T>(
         &self,
         server: &Server,
         route: &Route,
         destination: &Address,
         plan: &Plan,
-    ) -> Result<(Opening, Option<SourcePort>), Missing> {
+        open: impl Fn(&Address, &ConnectOptions) -> Result<T, Missing>,
+    ) -> Result<(T, Option<SourcePort>), Missing> {
         if route.blocked {
             return Err(Missing::Here(Shortage::Source));
         }
         let through = server.connecting.socks4.as_ref().and_then(fixed_address);
         let to = through.as_ref().unwrap_or(destination);
         let mut options = self.options(server, route, to, plan);
-        let Some(ports) = &route.ports else { return Ok((self.open(to, &options)?, None)) };
+        let Some(ports) = &route.ports else { return Ok((open(to, &options)?, None)) };
         // Ports that failed are returned to the range only at the end: no port is tried twice.
         let mut tried = Vec::new();
         let mut missing = Missing::Port;
@@ -391,7 +394,7 @@ impl Request<'_> {
             if let Some(Address::Inet(source)) = &mut options.to_mut().source {
                 source.set_port(port.number());
             }
-            match self.open(to, &options) {
+            match open(to, &options) {
                 Ok(connecting) => return Ok((connecting, Some(port))),
                 Err(Missing::Here(shortage @ (Shortage::Ports | Shortage::Source))) => {
                     // A port that was bound but cannot connect, as in TIME_WAIT, is reported as HAProxy reports it.
@@ -456,7 +459,7 @@ impl Request<'_> {
     }
 
     /// Logs which resource is missing.
-    fn report(&self, missing: Missing) -> Attempt {
+    pub(super) fn report(&self, missing: Missing) -> Attempt {
         self.note_error(missing.error());
         let name = &self.proxy.name;
         let limit = self.session.generation().program.global.descriptors;
@@ -487,7 +490,7 @@ impl Request<'_> {
 
 /// Reason why a connection could not be started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Missing {
+pub(super) enum Missing {
     /// A resource of this machine.
     Here(Shortage),
     /// A free port of the source's range.
@@ -509,13 +512,14 @@ impl Missing {
         }
     }
 
-    fn of(failure: ConnectFailure) -> Self {
+    /// Returns the reason of a failure.
+    pub(super) fn of(failure: ConnectFailure) -> Self {
         failure.shortage().map_or(Self::Server(failure.error.kind()), Self::Here)
     }
 }
 
 /// Returns the address of a server for this plan.
-fn address_of(server: &ServerAddress, plan: &Plan) -> Option<Address> {
+pub(super) fn address_of(server: &ServerAddress, plan: &Plan) -> Option<Address> {
     match plan.destination {
         Some(destination) => Some(destination.into()),
         None => fixed_address(server),

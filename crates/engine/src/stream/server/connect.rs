@@ -241,6 +241,9 @@ impl Request<'_> {
         }
         let Ok(place) = self.make_room(server) else { return Ok(Attempt::Unable) };
         self.count(server, ServerEvent::Connect);
+        if server.connecting.quic.is_some() {
+            return Ok(rt::boxed(self.connect_quic(backend, server, plan, place)).await);
+        }
         let mut attempt = self.connect(server, plan, special).await;
         if let Attempt::Connected(link) = &mut attempt {
             self.sign(server, Sign::Connected);
@@ -320,7 +323,7 @@ impl Request<'_> {
         }
     }
 
-    fn sign(&self, server: &Server, sign: Sign) {
+    pub(super) fn sign(&self, server: &Server, sign: Sign) {
         observe(&self.session.worker, self.proxy, server, sign);
     }
 

@@ -1,6 +1,7 @@
 //! Multiplexed server connections: a task for each of them moves its frames. Must never choose a server, nor serve a request.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -10,11 +11,14 @@ use conn::fcgi;
 use conn::h2::{Counts, Terms};
 use conn::link::Link;
 use conn::multiplexed::{Ping, Protocol, Requests, ServerConnection};
+use conn::quic::Link as QuicLink;
 use expression::sample::ProtocolFacts;
 use live::trace::events;
 use policy::program::{Backend, FcgiApp, Global, MuxProtocol, Server};
+use tls::HandshakeInfo;
 
 use crate::check::trace;
+use crate::outgoing_quic::http3_terms;
 use crate::protocol::{Http2Connection, http2_terms};
 use crate::session::Session;
 use crate::stream::record::metrics::{self, Handshake};
@@ -24,7 +28,11 @@ use crate::worker::Worker;
 /// Returns the protocol of all connections to a server if it is not HTTP/1. `None`: HTTP/1, or negotiated during the TLS
 /// handshake.
 pub fn protocol(server: &Server) -> Option<Protocol> {
-    (server.connecting.protocol == Some(MuxProtocol::Http2)).then_some(Protocol::H2)
+    match server.connecting.protocol {
+        Some(MuxProtocol::Http2) => Some(Protocol::H2),
+        Some(MuxProtocol::Quic) => Some(Protocol::H3),
+        _ => None,
+    }
 }
 
 /// Returns the protocol of an established connection. `special`: the protocol that one request requires.
@@ -51,21 +59,46 @@ pub fn open(
     shared: bool,
     link: Link,
 ) -> Option<Link> {
-    let worker = &session.worker;
     let Link { carrier, answers, glitches, private, first, generation, place, pool_key } = link;
     let terms = terms(&session.generation().program.global, server);
     let (connection, requests) = ServerConnection::new(protocol, carrier.into_transport()?, terms)?;
     let carrier = requests.begin()?;
-    let mut link = Link { carrier, answers, glitches, private, first, generation, place, pool_key };
+    let link = Link { carrier, answers, glitches, private, first, generation, place, pool_key };
+    Some(start(session, proxy, server, shared, link, connection, requests))
+}
+
+/// Starts HTTP/3 on a QUIC connection. `tls` is the result of its handshake.
+pub(super) fn over_quic(
+    session: &Session,
+    server: &Server,
+    link: QuicLink,
+    tls: Option<Arc<HandshakeInfo>>,
+) -> (ServerConnection, Requests) {
+    ServerConnection::over_quic(link, http3_terms(&session.generation().program.global, server), tls)
+}
+
+/// Starts the task of a connection that carries the first request. Later requests of this worker can use it if it is
+/// `shared`.
+pub(super) fn start(
+    session: &Session,
+    proxy: usize,
+    server: &Server,
+    shared: bool,
+    mut link: Link,
+    connection: ServerConnection,
+    requests: Requests,
+) -> Link {
+    let worker = &session.worker;
     if shared {
         worker.links.share(server.serial, &mut link, &requests);
     }
     let interval = server.connecting.idle_ping;
     // One of HTTP/1 would have been counted.
     worker.counters().proxies[proxy].back().protocol.connections.subtract(1);
-    let watched = Watched { proxy, server: server.serial, interval, is_http2: true };
+    let is_http2 = matches!(requests, Requests::H2(_));
+    let watched = Watched { proxy, server: server.serial, interval, is_http2 };
     rt::spawn(rt::Class::Normal, rt::NO_TAG, carry(Rc::clone(worker), watched, connection, requests));
-    Some(link)
+    link
 }
 
 /// Starts FastCGI on a connection that was just opened and may be multiplexed. See [`open`].

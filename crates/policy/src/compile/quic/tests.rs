@@ -2,8 +2,10 @@
 
 use super::limits;
 use crate::compile::tls::tests::compile_text;
-use crate::program::{Bind, BindAddress, Program, QuicListening, QuicStreamLimits};
-use config::spec::{GlobalSpec, QuicCongestion, QuicTuneSpec, SocketKind};
+use crate::program::{
+    Bind, BindAddress, MuxProtocol, Program, QuicConnecting, QuicListening, QuicServerLimits, QuicStreamLimits,
+};
+use config::spec::{GlobalSpec, QuicCongestion, QuicServerTuneSpec, QuicTuneSpec, SocketKind};
 use std::time::Duration;
 
 /// Compiles a configuration with lines in the global section, and lines in a frontend `f` in HTTP mode.
@@ -127,6 +129,7 @@ fn quic_limits_have_the_defaults_of_the_manual() {
         receive_buffer: Some(100_000),
         data_ratio: Some(50),
         segmentation: Some(false),
+        servers: QuicServerTuneSpec { idle_timeout: Some(0), receive_buffer: Some(50_000), ..Default::default() },
     };
     let found = limits(&written, 16_384);
     assert!(!found.listens && !found.refuses_privileged_ports && !found.segments);
@@ -136,6 +139,15 @@ fn quic_limits_have_the_defaults_of_the_manual() {
     // Half of it, in whole buffers.
     let streams = QuicStreamLimits { concurrent: 10, total: 1_000, connection_window: 100_000, stream_window: 65_536 };
     assert_eq!(found.streams, streams);
+    // 90 %, in whole buffers.
+    let servers = QuicServerLimits {
+        idle_timeout: None,
+        glitches: 0,
+        segments: true,
+        connection_window: 50_000,
+        stream_window: 49_152,
+    };
+    assert_eq!(found.servers, servers);
     written.tune.quic.data_ratio = Some(0);
     assert_eq!(limits(&written, 16_384).streams.stream_window, 16_384);
 }
@@ -148,4 +160,74 @@ fn an_inherited_descriptor_belongs_to_one_line() {
     let twice = ["bind quic+fd@9 ssl crt rsa.pem", "bind quic+fd@9 ssl crt rsa.pem"];
     let expected = "'bind' : file descriptor '9' is that of the line at [x:9] already.";
     assert!(refused(&[], &twice).iter().any(|message| message == expected));
+}
+
+/// Compiles a configuration with lines in a backend `b` in HTTP mode, and QUIC's experimental lines permitted.
+fn towards(backend: &[&str]) -> (Option<Program>, Vec<String>) {
+    let lines: String = backend.iter().map(|line| format!(" {line}\n")).collect();
+    let times = "defaults\n mode http\n timeout server 1s\n timeout connect 1s\n";
+    compile_text(&format!("global\n expose-experimental-directives\n{times}backend b\n{lines}"))
+}
+
+#[test]
+fn servers_over_quic_have_their_protocol() {
+    let lines = [
+        "default-server ssl verify none alpn h2,http/1.1",
+        "server tcp 192.0.2.1:1",
+        "server quic quic4@192.0.2.1:1 quic-cc-algo newreno(1m) ws h1",
+        "server plain quic6@[::1]:1 proto quic alpn h2",
+    ];
+    let (program, messages) = towards(&lines);
+    let program = program.unwrap_or_else(|| panic!("{messages:?}"));
+    let servers = &program.proxies[0].backend.as_ref().unwrap().servers;
+    let connecting = |name: &str| {
+        let server = servers.iter().find(|server| &*server.name == name).unwrap();
+        std::sync::Arc::clone(&server.connecting)
+    };
+    let tcp = connecting("tcp");
+    assert_eq!((tcp.quic, tcp.negotiates, tcp.protocol), (None, true, None));
+    let newreno = QuicConnecting { congestion: QuicCongestion::NewReno, max_window: 1 << 20 };
+    let cubic = QuicConnecting { congestion: QuicCongestion::Cubic, max_window: 480 << 10 };
+    for (name, expected) in [("quic", newreno), ("plain", cubic)] {
+        let found = connecting(name);
+        assert_eq!((found.quic, found.negotiates, found.websockets), (Some(expected), false, None), "{name}");
+        assert_eq!(found.protocol, Some(MuxProtocol::Quic), "{name}");
+        let tls = found.tls.as_ref().unwrap();
+        assert!(tls.client.offers(b"h3") && !tls.client.offers(b"h2"), "{name}");
+    }
+}
+
+#[test]
+fn wrong_servers_over_quic() {
+    let rows: &[(&[&str], &str)] = &[
+        (&["server s quic4@192.0.2.1:1"], "'server b/s' : QUIC needs TLS, but 'ssl' is missing."),
+        (
+            &["server s quic4@192.0.2.1:1 ssl verify none ssl-max-ver TLSv1.2"],
+            "'server b/s' : QUIC needs TLSv1.3, which is disabled.",
+        ),
+        (
+            &["server s quic4@192.0.2.1:1 ssl verify none send-proxy-v2"],
+            "'server b/s' : 'send-proxy-v2' is not possible over QUIC.",
+        ),
+        (
+            &["server s quic4@192.0.2.1:1 ssl verify none socks4 192.0.2.9:1"],
+            "'server b/s' : 'socks4' is not possible over QUIC.",
+        ),
+        (
+            &["mode tcp", "server s quic4@192.0.2.1:1 ssl verify none"],
+            "backend 'b' : MUX protocol 'quic' is not usable for server 's' at [x:8].",
+        ),
+        (
+            &["server s quic4@192.0.2.1:1 ssl verify none proto h2"],
+            "backend 'b' : MUX protocol 'h2' is not usable for server 's' at [x:7].",
+        ),
+        (
+            &["server s 192.0.2.1:1 proto quic"],
+            "backend 'b' : MUX protocol 'quic' is not usable for server 's' at [x:7].",
+        ),
+    ];
+    for (lines, expected) in rows {
+        let (program, messages) = towards(lines);
+        assert!(program.is_none() && messages.iter().any(|message| message == expected), "{expected}: {messages:#?}");
+    }
 }

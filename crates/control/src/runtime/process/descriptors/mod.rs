@@ -251,7 +251,11 @@ fn idle_and_shared(worker: &Rc<Worker>) -> OwnedDescriptors {
             owned.push((number, (owner, Layers { mux: Some(plain), secure })));
         }
         for (_, requests) in shared.iter().filter(|(serial, _)| *serial == server.serial) {
-            let mux = if matches!(requests, conn::multiplexed::Requests::H2(_)) { "H2" } else { "FCGI" };
+            let mux = match requests {
+                conn::multiplexed::Requests::H2(_) => "H2",
+                conn::multiplexed::Requests::H3(_) => "QUIC",
+                conn::multiplexed::Requests::Fcgi(_) => "FCGI",
+            };
             let layers = Layers { mux: Some(mux), secure: requests.handshake_info().is_some() };
             owned.extend(requests.socket().number().map(|number| (number, (owner, layers))));
         }

@@ -1,4 +1,4 @@
-//! A connection to a server for one request after the other: used by checks. Either they own the connection, and
+//! A multiplexed connection to a server for one request after the other: used by checks. Either they own the connection, and
 //! polling moves its frames, or they share one with a task of its own. Must never choose a request.
 
 use std::io;
@@ -6,13 +6,13 @@ use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 use wire::h1::{Edits, HeadLimits, Overflow};
-use wire::h2;
 use wire::http::{Fields, Head, Method};
 
-use super::{Request, Requests, ServerConnection, Terms};
 use crate::answer_head_kind::AnswerHeadKind;
-use crate::flow::{ByteSink, ByteSource};
-use crate::transport::Transport;
+use crate::carrier::Carrier;
+use crate::exchange::{AnswerReader, ReadOutcome};
+use crate::multiplexed::{Requests, ServerConnection};
+use crate::upstream::Upstream;
 
 /// A connection that carries one request at a time.
 pub struct Solo {
@@ -20,28 +20,29 @@ pub struct Solo {
     connection: Option<ServerConnection>,
     requests: Requests,
     /// The stream of a shared connection that was begun for the first request.
-    begun: Option<Request>,
-    request: Option<Request>,
+    begun: Option<Carrier>,
+    request: Option<Carrier>,
+    reader: AnswerReader,
     /// The part of the request that was not written yet.
     head: Buffer,
     body: Buffer,
 }
 
 impl Solo {
-    /// Starts HTTP/2 on an established transport.
-    pub fn new(transport: Transport, terms: Terms) -> Self {
-        let (connection, requests) = ServerConnection::new(transport, terms);
+    /// Uses a connection that carries nothing else.
+    pub fn new(connection: ServerConnection, requests: Requests) -> Self {
         Self::of(Some(connection), requests, None)
     }
 
-    /// Uses a connection that carries other requests as well.
-    pub fn sharing(begun: Request) -> Self {
-        let requests = begun.requests().clone();
-        Self::of(None, requests, Some(begun))
+    /// Uses a connection that carries other requests as well. `None`: it is not multiplexed.
+    pub fn sharing(begun: Carrier) -> Option<Self> {
+        let requests = begun.requests()?;
+        Some(Self::of(None, requests, Some(begun)))
     }
 
-    fn of(connection: Option<ServerConnection>, requests: Requests, begun: Option<Request>) -> Self {
-        Self { connection, requests, begun, request: None, head: Buffer::empty(), body: Buffer::empty() }
+    fn of(connection: Option<ServerConnection>, requests: Requests, begun: Option<Carrier>) -> Self {
+        let (head, body) = (Buffer::empty(), Buffer::empty());
+        Self { connection, requests, begun, request: None, reader: AnswerReader::default(), head, body }
     }
 
     /// Begins a request, in place of the previous one. Returns false if no more requests can begin on the connection.
@@ -53,11 +54,10 @@ impl Solo {
         self.request = self.begun.take().or_else(|| self.requests.begin());
         (self.head, self.body) = (rt::buffer(), Buffer::with_capacity(body.len()));
         let edits = Edits { framing: head.framing, version: head.version(), ..Edits::default() };
-        h2::encode_request(0, head, &edits, &mut self.head)?;
-        if !self.body.push(body) {
-            return Err(Overflow);
-        }
-        Ok(self.request.is_some())
+        self.reader = AnswerReader::default();
+        let Some(request) = &self.request else { return Ok(false) };
+        request.request_format().encode(head, &edits, &mut self.head)?;
+        if self.body.push(body) { Ok(true) } else { Err(Overflow) }
     }
 
     /// Moves as many bytes as possible, of the request and of the connection. The request reports the end of the
@@ -67,11 +67,11 @@ impl Solo {
         for _ in 0..2 {
             if let Some(request) = &mut self.request
                 && !(self.head.is_empty() && self.body.is_empty())
-                && let Poll::Ready(written) = request.poll_write(cx, &mut self.head, &mut self.body, false)
+                && let Poll::Ready(written) = Upstream::of(request).poll_write(cx, &mut self.head, &mut self.body)
             {
                 written?;
                 if self.head.is_empty() && self.body.is_empty() {
-                    request.complete(None);
+                    Upstream::of(request).complete(None);
                 }
             }
             let connection = self.connection.as_mut();
@@ -100,11 +100,12 @@ impl Solo {
         head: &mut Head,
     ) -> Poll<AnswerHeadKind> {
         let ended = self.advance(cx).is_err();
-        let Some(request) = self.request.as_ref().filter(|_| !ended) else { return Poll::Ready(AnswerHeadKind::Part) };
-        if std::task::ready!(request.poll_head(cx)) {
-            return Poll::Ready(request.take_head(method, limits, head));
+        let Some(request) = self.request.as_mut().filter(|_| !ended) else { return Poll::Ready(AnswerHeadKind::Part) };
+        let mut upstream = Upstream::of(request);
+        match std::task::ready!(self.reader.poll_receive(cx, &mut upstream)) {
+            ReadOutcome::Bytes(_) => Poll::Ready(self.reader.parse(&upstream, method, limits, head)),
+            ReadOutcome::Closed => Poll::Ready(AnswerHeadKind::Part),
         }
-        Poll::Ready(AnswerHeadKind::Part)
     }
 
     /// Reads payload of the answer; 0 is its end.
@@ -114,13 +115,13 @@ impl Solo {
     pub fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
         self.advance(cx)?;
         match &mut self.request {
-            Some(request) => request.poll_read(cx, buffer),
+            Some(request) => Upstream::of(request).poll_read(cx, buffer),
             None => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         }
     }
 
     /// Takes the trailers after the payload, once a read has returned its end.
     pub fn take_trailers(&mut self) -> Option<Box<Fields>> {
-        self.request.as_mut().and_then(ByteSource::take_trailers)
+        self.request.as_mut().and_then(|request| Upstream::of(request).take_trailers())
     }
 }

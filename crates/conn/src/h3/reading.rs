@@ -1,10 +1,10 @@
-//! Reads the frames of a request stream: the head for the connection's task, payload and trailers for the stream's. Must
+//! Reads the frames of a message: the head for the connection's task, payload and trailers for the stream's. Must
 //! never write to a stream.
 
 use bytes::{Buf, Bytes};
 use quic::stream::{Part as Received, ReadError};
 use wire::h2::Outcome;
-use wire::h3::{self, ErrorCode, MessagePart};
+use wire::h3::{self, ErrorCode, MessagePart, Role};
 use wire::http::{Fields, Framing};
 
 use super::cell::{Arrival, Half, StreamCell};
@@ -63,7 +63,9 @@ impl Shared {
             Err(ReadError::Reset(code)) => {
                 let state = &mut *self.state.borrow_mut();
                 state.counts.errors.note(code);
-                if !half.complete {
+                if state.role == Role::Client {
+                    cell.refused.set(ErrorCode::of(code) == Some(ErrorCode::RequestRejected));
+                } else if !half.complete {
                     state.conduct.note_failed_stream(&mut state.counts, state.begun);
                 }
                 half.fail();
@@ -170,7 +172,7 @@ impl Shared {
         }
     }
 
-    /// Decodes the head of a request.
+    /// Decodes the head of a message.
     fn decode_head(
         &self,
         cell: &StreamCell,
@@ -180,6 +182,13 @@ impl Shared {
         let state = &mut *self.state.borrow_mut();
         state.counts.headers += 1;
         let capacity = state.terms.capacity();
+        if state.role == Role::Client {
+            let mut reader = h3::response_reader(head, capacity);
+            let decoded = state.decoder.decode(cell.id.number(), section, capacity, |field| reader.field(field));
+            decoded.map_err(h3::Error::from)?;
+            reader.finish(false)?;
+            return Ok(Decoded::Answer { length: section.len() });
+        }
         let mut reader = h3::request_reader(head, capacity, state.terms.extends);
         let mut priority = None;
         let decoded = state.decoder.decode(cell.id.number(), section, capacity, |field| {
@@ -211,10 +220,18 @@ impl Shared {
         if malformed { Err(h3::Error::stream(ErrorCode::MessageError)) } else { Ok(trailers) }
     }
 
-    /// Records the head of a request.
+    /// Records the head of a message.
     fn note_head(&self, cell: &StreamCell, half: &mut Half, decoded: Decoded) -> Reading {
         half.has_head = true;
         match decoded {
+            Decoded::Answer { length } => {
+                half.arrival = Arrival::Here { length };
+                if half.head.status() < 200 {
+                    half.has_head = false;
+                    half.reader.note_interim();
+                    return Reading::Head;
+                }
+            }
             Decoded::Refused(status) => half.arrival = Arrival::Refused { status },
             Decoded::Request { length, priority } => {
                 half.arrival = Arrival::Here { length };
@@ -229,11 +246,11 @@ impl Shared {
                 }
             }
         }
-        // The end of most requests was received with their head.
+        // The end of most messages without payload was received with their head.
         if half.unread.is_empty() && self.fill(cell, half) == Reading::Failed {
             return Reading::Failed;
         }
-        if half.ended && half.head.framing == Framing::Chunked {
+        if half.ended && half.head.framing == Framing::Chunked && self.state.borrow().role == Role::Server {
             half.head.framing = Framing::None;
         }
         Reading::Head
@@ -254,8 +271,9 @@ enum Part {
     Skipped,
 }
 
-/// The head of a request.
+/// The head of a message.
 enum Decoded {
+    Answer { length: usize },
     Request { length: usize, priority: Option<wire::http::priority::Priority> },
     Refused(u16),
 }

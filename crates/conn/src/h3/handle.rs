@@ -1,0 +1,207 @@
+//! A stream as seen by its task, for both roles: frames that it reads and writes. Must never keep a borrow of the shared
+//! state.
+
+use std::io::{self, IoSlice};
+use std::task::{Context, Poll};
+
+use base::buffer::Buffer;
+use bytes::Buf;
+use quic::stream::WriteError;
+use wire::h3::{self, FrameType};
+use wire::http::Fields;
+
+use super::cell::{Half, StreamCell};
+use super::reading::Reading;
+use super::state::Shared;
+
+/// The most bytes of payload of one DATA frame.
+const LARGEST: usize = 64 * 1024;
+
+pub(super) fn connection_closed() -> io::Error {
+    io::ErrorKind::ConnectionReset.into()
+}
+
+/// A stream and its connection, borrowed for one operation.
+#[derive(Clone, Copy)]
+pub(super) struct Handle<'h> {
+    pub(super) shared: &'h Shared,
+    pub(super) cell: &'h StreamCell,
+}
+
+impl Handle<'_> {
+    /// Writes to the stream. Returns 0 if it has to wait.
+    fn write(self, half: &mut Half, bytes: &[u8]) -> io::Result<usize> {
+        if half.failed {
+            return Err(connection_closed());
+        }
+        let written = self.shared.link.connection().write(self.cell.id, bytes);
+        match written {
+            Ok(count) => Ok(count),
+            Err(WriteError::Blocked) => Ok(0),
+            Err(WriteError::Stopped(_) | WriteError::Closed) => {
+                self.shared.note_unwritable(half);
+                Err(connection_closed())
+            }
+        }
+    }
+
+    /// Sends the bytes that have to be sent first. Returns false if some are left.
+    pub(super) fn flush_prefix(self, half: &mut Half) -> io::Result<bool> {
+        if half.prefix.is_empty() {
+            return Ok(true);
+        }
+        let prefix = std::mem::take(&mut half.prefix);
+        let written = self.write(half, &prefix)?;
+        half.prefix = prefix;
+        half.prefix.drain(..written);
+        Ok(half.prefix.is_empty())
+    }
+
+    /// Writes payload as DATA frames. Returns the number of bytes written.
+    fn push_payload(self, half: &mut Half, bytes: &[u8]) -> io::Result<usize> {
+        let mut written = 0;
+        while written < bytes.len() {
+            if half.frame_left == 0 {
+                let length = (bytes.len() - written).min(LARGEST);
+                half.prefix.extend_from_slice(h3::frame_header(FrameType::Data, length as u64).as_slice());
+                half.frame_left = length as u64;
+            }
+            if !self.flush_prefix(half)? {
+                break;
+            }
+            let most = usize::try_from(half.frame_left).unwrap_or(usize::MAX).min(bytes.len() - written);
+            let count = self.write(half, &bytes[written..written + most])?;
+            if count == 0 {
+                break;
+            }
+            half.frame_left -= count as u64;
+            written += count;
+        }
+        Ok(written)
+    }
+
+    /// Writes payload. Returns the number of bytes written.
+    pub(super) fn poll_payload(self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let half = &mut *self.cell.half();
+        let written = self.push_payload(half, bytes)?;
+        self.finish_write(cx, half, written, bytes.is_empty())
+    }
+
+    /// Wakes the connection if something was written, and waits otherwise.
+    fn finish_write(
+        self,
+        cx: &Context<'_>,
+        half: &mut Half,
+        written: usize,
+        is_empty: bool,
+    ) -> Poll<io::Result<usize>> {
+        if half.failed {
+            return Poll::Ready(Err(connection_closed()));
+        }
+        self.shared.link.wake();
+        if written > 0 || is_empty {
+            return Poll::Ready(Ok(written));
+        }
+        half.wait(cx);
+        Poll::Pending
+    }
+
+    /// Writes frames of heads and payload after them, as [`crate::flow::ByteSink::poll_write`].
+    pub(super) fn poll_write(
+        self,
+        cx: &mut Context<'_>,
+        head: &mut Buffer,
+        body: &mut Buffer,
+    ) -> Poll<io::Result<usize>> {
+        let half = &mut *self.cell.half();
+        let is_empty = head.is_empty() && body.is_empty();
+        let mut written = 0;
+        if self.flush_prefix(half)? {
+            while !head.is_empty() {
+                let count = self.write(half, head.data())?;
+                if count == 0 {
+                    break;
+                }
+                head.consume(count);
+                written += count;
+            }
+            if head.is_empty() && !body.is_empty() {
+                let count = self.push_payload(half, body.data())?;
+                body.consume(count);
+                written += count;
+            }
+        }
+        self.finish_write(cx, half, written, is_empty)
+    }
+
+    /// Writes payload, as [`crate::flow::ByteSink::poll_write_slices`].
+    pub(super) fn poll_write_slices(self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        let half = &mut *self.cell.half();
+        let mut written = 0;
+        for slice in slices {
+            let count = self.push_payload(half, slice)?;
+            written += count;
+            if count < slice.len() {
+                break;
+            }
+        }
+        self.finish_write(cx, half, written, slices.iter().all(|slice| slice.is_empty()))
+    }
+
+    /// Marks the message as completely written, with trailers if there are some.
+    pub(super) fn end(self, trailers: Option<&Fields>) {
+        let half = &mut *self.cell.half();
+        if half.failed || std::mem::replace(&mut half.complete, true) {
+            return;
+        }
+        if let Some(trailers) = trailers {
+            let start = half.prefix.len();
+            if h3::encode_trailers(trailers, &mut half.prefix).is_err() {
+                half.prefix.truncate(start);
+            }
+        }
+        // A failed stream has no end.
+        let _ = self.finish(half);
+        self.shared.link.wake();
+    }
+
+    /// Sends the end of the stream once everything before it was sent. Returns false if the stream has to wait.
+    pub(super) fn finish(self, half: &mut Half) -> io::Result<bool> {
+        if half.finished || !self.flush_prefix(half)? {
+            return Ok(half.finished);
+        }
+        half.prefix = Vec::new();
+        if self.shared.link.connection().finish(self.cell.id).is_err() {
+            self.shared.note_unwritable(half);
+            return Err(connection_closed());
+        }
+        half.finished = true;
+        self.shared.state.borrow_mut().note_finished();
+        Ok(true)
+    }
+
+    /// Reads payload, as [`crate::flow::ByteSource::poll_read`].
+    pub(super) fn poll_read(self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
+        let half = &mut *self.cell.half();
+        if half.payload.is_empty() {
+            match self.shared.read_payload(self.cell, half) {
+                Reading::Head | Reading::Payload => {}
+                Reading::Ended => return Poll::Ready(Ok(0)),
+                Reading::Failed if half.malformed => return Poll::Ready(Err(io::ErrorKind::InvalidData.into())),
+                Reading::Failed => return Poll::Ready(Err(connection_closed())),
+                Reading::Blocked => {
+                    half.wait(cx);
+                    return Poll::Pending;
+                }
+            }
+        }
+        let length = half.payload.len().min(buffer.room());
+        if length > 0 && buffer.push(&half.payload[..length]) {
+            half.payload.advance(length);
+            self.cell.completes.set(half.progress.take());
+            // The peer may send more.
+            self.shared.link.wake();
+        }
+        Poll::Ready(Ok(length))
+    }
+}

@@ -1,0 +1,296 @@
+//! A connection to a server: requests begin on it, and its answers are received. Must never know what either contains.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use base::moment::Moment;
+use quic::{Direction, Event, StreamId};
+use rt::net::SocketQuery;
+use tls::HandshakeInfo;
+use wire::h3::{self, ErrorCode, Role};
+
+use super::cell::{Arrival, StreamCell};
+use super::control::{self, Control};
+use super::handle::Handle;
+use super::request::Request;
+use super::state::{Order, Shared, State};
+use super::{Counts, Terms};
+use crate::quic::Link;
+use crate::server_info::About;
+
+/// State shared by the connection's task and its requests.
+struct Exchanges {
+    shared: Shared,
+    about: About,
+    /// The number of answers received whole.
+    answers: Cell<u32>,
+    /// Whether the connection has ended.
+    over: Cell<bool>,
+}
+
+/// Handle of a connection for tasks that begin requests on it.
+#[derive(Clone)]
+pub struct Requests(Rc<Exchanges>);
+
+/// A connection as seen by the task that processes its events.
+pub struct ServerConnection {
+    exchanges: Rc<Exchanges>,
+    control: Control,
+}
+
+impl ServerConnection {
+    /// Starts HTTP/3 on a connection whose handshake is complete.
+    pub fn new(link: Link, terms: Terms, tls: Option<Arc<HandshakeInfo>>) -> (Self, Requests) {
+        link.close_with(ErrorCode::NoError.number());
+        let control = Control::new(Role::Client, terms.max_head, terms.extends);
+        let about = About::of_quic(&link, tls);
+        let shared = Shared { link, state: RefCell::new(State::new(Role::Client, terms)) };
+        let exchanges = Rc::new(Exchanges { shared, about, answers: Cell::new(0), over: Cell::new(false) });
+        let requests = Requests(Rc::clone(&exchanges));
+        (Self { exchanges, control }, requests)
+    }
+
+    /// Processes events, and sends. Ready when the connection has ended, also because it is unused.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.exchanges.over.get() {
+            return Poll::Ready(());
+        }
+        loop {
+            self.exchanges.shared.link.begin(cx);
+            if self.process() || self.obey() {
+                return Poll::Ready(());
+            }
+            self.control.send(&mut self.exchanges.shared.link.connection());
+            if self.is_unused() {
+                control::close(&self.exchanges.shared.link, ErrorCode::NoError);
+                self.end();
+                return Poll::Ready(());
+            }
+            std::task::ready!(self.exchanges.shared.link.poll_wait(cx));
+        }
+    }
+
+    /// Processes all events. Returns true if the connection has ended.
+    fn process(&mut self) -> bool {
+        loop {
+            let Some(event) = self.exchanges.shared.link.poll_event() else { return false };
+            let done = match event {
+                Event::StreamsOpened(Direction::Bidirectional) => {
+                    Err(h3::Error::connection(ErrorCode::StreamCreationError))
+                }
+                Event::StreamsOpened(Direction::Unidirectional) => {
+                    let Shared { link, state } = &self.exchanges.shared;
+                    self.control.accept(&mut link.connection(), &mut state.borrow_mut())
+                }
+                Event::Readable(id) if id.direction() == Direction::Unidirectional => {
+                    let Shared { link, state } = &self.exchanges.shared;
+                    self.control.read(id, &mut link.connection(), &mut state.borrow_mut())
+                }
+                Event::Readable(id) => {
+                    self.note_readable(id);
+                    Ok(())
+                }
+                Event::Stopped(id, code) => {
+                    // The server needs no more of the request; its answer may still arrive (RFC 9114, section 4.1).
+                    self.exchanges.shared.link.connection().reset(id, code);
+                    self.note_writable(id);
+                    Ok(())
+                }
+                Event::Writable(id) => {
+                    self.note_writable(id);
+                    Ok(())
+                }
+                Event::Closed(_) => {
+                    self.end();
+                    return true;
+                }
+                Event::Hello | Event::Connected | Event::StreamsAvailable(_) | Event::Finished(_) => Ok(()),
+            };
+            if let Err(error) = done {
+                self.exchanges.shared.order(Order::Fail(error.code));
+                return false;
+            }
+        }
+    }
+
+    /// Ends the connection after a violation of the protocol. Returns true if it has ended.
+    fn obey(&mut self) -> bool {
+        let shared = &self.exchanges.shared;
+        let code = {
+            let state = &mut *shared.state.borrow_mut();
+            if state.conduct.is_unwelcome(&state.terms) {
+                state.server.is_closing = true;
+            }
+            if state.conduct.is_exhausted(&state.terms) {
+                state.order.get_or_insert(Order::Fail(ErrorCode::ExcessiveLoad));
+            }
+            match state.order {
+                None => return false,
+                Some(Order::Fail(code)) => code,
+                // Only clients are killed.
+                Some(Order::Kill(_)) => ErrorCode::NoError,
+            }
+        };
+        control::close(&shared.link, code);
+        self.end();
+        true
+    }
+
+    /// Ends all requests with the connection.
+    fn end(&self) {
+        self.exchanges.over.set(true);
+        let state = &mut *self.exchanges.shared.state.borrow_mut();
+        state.server.is_closing = true;
+        state.streams().for_each(|cell| cell.half().fail());
+    }
+
+    /// Wakes the task that reads a stream. A task that does not read sees a reset.
+    fn note_readable(&self, id: StreamId) {
+        let shared = &self.exchanges.shared;
+        let Some(cell) = shared.state.borrow().stream(id) else { return };
+        let half = &mut *cell.half();
+        let is_read = half.has_head && half.arrival == Arrival::Nothing;
+        if is_read && half.payload.is_empty() && half.unread.is_empty() {
+            shared.read_payload(&cell, half);
+        }
+        half.wake();
+    }
+
+    /// Goes on with a request that had to wait, or that the server reads no further.
+    fn note_writable(&self, id: StreamId) {
+        let shared = &self.exchanges.shared;
+        let Some(cell) = shared.state.borrow().stream(id) else { return };
+        let half = &mut *cell.half();
+        if half.complete {
+            // A failed stream has no end.
+            let _ = Handle { shared, cell: &cell }.finish(half);
+        }
+        half.wake();
+    }
+
+    /// Whether there is no request on it, and none can begin.
+    fn is_unused(&self) -> bool {
+        let state = self.exchanges.shared.state.borrow();
+        (state.server.is_closing || Rc::strong_count(&self.exchanges) == 1) && state.open() == 0
+    }
+
+    /// Updates the time.
+    pub fn advance(&mut self, now: Moment) {
+        self.exchanges.shared.state.borrow_mut().conduct.allowance.advance(now);
+    }
+
+    /// Takes the counters since the last call.
+    pub fn take_counts(&self) -> Counts {
+        std::mem::take(&mut self.exchanges.shared.state.borrow_mut().counts)
+    }
+}
+
+impl Drop for ServerConnection {
+    /// Closes the connection; requests that have not ended fail.
+    fn drop(&mut self) {
+        self.end();
+        let link = &self.exchanges.shared.link;
+        if !link.is_closed() {
+            control::close(link, ErrorCode::NoError);
+        }
+    }
+}
+
+impl Requests {
+    pub(super) fn shared(&self) -> &Shared {
+        &self.0.shared
+    }
+
+    /// Properties of the connection.
+    pub fn about(&self) -> &About {
+        &self.0.about
+    }
+
+    /// Begins a request; `None`: the maximum is in progress, or the connection is about to end.
+    pub fn begin(&self) -> Option<Request> {
+        let cell = self.open_stream()?;
+        Some(Request::new(self.clone(), cell))
+    }
+
+    /// Opens a stream for a request.
+    pub(super) fn open_stream(&self) -> Option<Rc<StreamCell>> {
+        let Shared { link, state } = &self.0.shared;
+        let state = &mut *state.borrow_mut();
+        if state.server.is_closing || state.open() >= state.terms.max_streams || link.is_closed() {
+            return None;
+        }
+        let id = link.connection().open(Direction::Bidirectional)?;
+        let cell = Rc::new(StreamCell::new(id, Role::Client, state.terms.max_head));
+        cell.heard.set(link.heard());
+        state.begin_request(Rc::clone(&cell));
+        Some(cell)
+    }
+
+    /// Counts an answer that was received whole.
+    pub(super) fn note_answer(&self) {
+        self.0.answers.set(self.0.answers.get().saturating_add(1));
+    }
+
+    /// Whether no more requests can begin on it.
+    pub fn is_closing(&self) -> bool {
+        self.0.shared.state.borrow().server.is_closing
+    }
+
+    /// Wakes the connection's task.
+    pub fn wake(&self) {
+        self.0.shared.link.wake();
+    }
+
+    /// Whether the server has sent its SETTINGS.
+    pub fn is_settled(&self) -> bool {
+        self.0.shared.state.borrow().server.extends.is_some()
+    }
+
+    /// The number of requests in progress.
+    pub fn open(&self) -> usize {
+        self.0.shared.state.borrow().open()
+    }
+
+    /// Lets no more requests begin; the connection ends with the last one.
+    pub fn close(&self) {
+        self.0.shared.state.borrow_mut().server.is_closing = true;
+        self.wake();
+    }
+
+    /// The number of the server's glitches on this connection.
+    pub fn glitches(&self) -> u32 {
+        self.0.shared.state.borrow().conduct.glitches()
+    }
+
+    /// Whether the handshake is not complete: a request that begins may be sent as early data.
+    pub fn is_early(&self) -> bool {
+        false
+    }
+
+    /// Queries about the socket of the connection.
+    pub fn socket(&self) -> SocketQuery {
+        self.0.about.socket
+    }
+
+    /// The result of the handshake, once it is complete.
+    pub fn handshake_info(&self) -> Option<&Arc<HandshakeInfo>> {
+        self.0.about.tls.get()
+    }
+
+    /// The number of requests that may be in progress at a time.
+    pub fn limit(&self) -> usize {
+        self.0.shared.state.borrow().terms.max_streams
+    }
+
+    /// Whether both are handles of the same connection.
+    pub fn is(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The number of answers received whole.
+    pub fn answers(&self) -> u32 {
+        self.0.answers.get()
+    }
+}
