@@ -25,7 +25,7 @@ fn serving(body: &str) -> Worlds {
 
 /// Returns a counter of the only proxy.
 fn count(world: &World, of: QuicCount) -> u64 {
-    world.shared().counters.quic(0, |counters| counters.of(of).get())
+    world.shared().counters.quic(0, |counters| counters.of(of))
 }
 
 /// Returns the counters that are not 0.
