@@ -38,6 +38,7 @@ pub mod protocol;
 pub mod quic_connections;
 mod quic_counts;
 mod quic_listener;
+mod quic_settings;
 mod registry;
 pub mod resolve;
 mod reverse_connect;

@@ -15,7 +15,7 @@ use quic::{Clock, Secrets, Transport, congestion, transport};
 use rt::net::{Address, BindOptions, ConnectOptions, DatagramSocket};
 use tls::ServerIdentity;
 
-use crate::quic_listener::{QUEUED, algorithm, random_bytes};
+use crate::quic_settings::{QUEUED, algorithm, random_bytes};
 use crate::stream::request::head_limits::head_limits;
 use crate::worker::Worker;
 

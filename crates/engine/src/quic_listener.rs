@@ -26,8 +26,6 @@ use crate::succession::message::{MOST_HANDSHAKES, Parcel};
 use crate::succession::{Route, Succession, route};
 use crate::worker::{Process, Worker};
 
-/// Bytes of a batch that may be written besides those in flight.
-pub(crate) const QUEUED: u64 = 64 * 1024;
 /// Number of queued datagrams that are processed before other tasks run.
 const ORDERS: usize = 64;
 
@@ -50,12 +48,6 @@ impl SharedQuic {
     }
 }
 
-/// Returns random bytes of the worker.
-pub(crate) fn random_bytes() -> [u8; 32] {
-    let mut bytes = [0; 32];
-    bytes.chunks_exact_mut(8).for_each(|chunk| chunk.copy_from_slice(&rt::random().to_be_bytes()));
-    bytes
-}
 
 /// Returns whether connections are accepted from a socket.
 fn opening(place: &DatagramPlace, process: &Process) -> Opening {
@@ -97,16 +89,6 @@ fn server_settings(worker: &Worker, generation: &Generation, frontend: usize, bi
         retry_threshold: limits.retry_threshold.map_or(usize::MAX, |threshold| threshold as usize),
         forces_retry: listening.forces_retry,
     })
-}
-
-/// Returns an algorithm of congestion control.
-pub(crate) fn algorithm(congestion: QuicCongestion) -> Algorithm {
-    match congestion {
-        QuicCongestion::Cubic => Algorithm::Cubic,
-        QuicCongestion::NewReno => Algorithm::NewReno,
-        QuicCongestion::Bbr => Algorithm::Bbr,
-        QuicCongestion::Unlimited => Algorithm::Fixed,
-    }
 }
 
 /// Returns the parameters of the connections of an address.

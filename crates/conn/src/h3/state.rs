@@ -28,7 +28,7 @@ pub(super) enum Order {
     Fail(ErrorCode),
 }
 
-/// What a server has announced, and the end of a connection to it.
+/// The announcements of a server, and the end of a connection to it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Departing {
     /// Whether the server supports extended CONNECT; `None`: its SETTINGS were not received.

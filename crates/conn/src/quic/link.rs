@@ -47,7 +47,7 @@ pub(super) struct State {
     pub(super) counted: Cell<LinkCounts>,
     /// The code with which the client has closed the connection.
     pub(super) close_code: Cell<Option<CloseCode>>,
-    /// What it carries.
+    /// The protocol that it carries.
     pub(super) carried: RefCell<Option<Weak<dyn Carried>>>,
     /// Whether its task receives the datagrams of the socket, which carries nothing else.
     owns_socket: bool,

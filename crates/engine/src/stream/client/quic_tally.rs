@@ -1,4 +1,4 @@
-//! What a QUIC connection does, from its accept to its end: its counts, its place among those that are shown, and its traces.
+//! The record of a QUIC connection, from its accept to its end: its counts, its place among those that are shown, and its traces.
 //! Must never decide on the connection.
 
 use std::cell::Cell;
