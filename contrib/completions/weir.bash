@@ -4,14 +4,14 @@ _weir() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} words= files= values=
     case ${COMP_WORDS[1]} in
     load)
-        words='-c -t -d -n -r -s -R --constant --reference -T -w --h2 --streams -e -F -H -I -X --data --body --weight -l -ll -S -P -A -O --json --csv --live --summary -q -v --cipher-list --cipher-suites --tls-ver --curves --tls-reuse --handshakes --sni --ca'
+        words='-c -t -d -n -r -s -R --constant --reference -T -w --h2 --h3 --streams -e -F -H -I -X --data --body --weight -l -ll -S -P -A -O --json --csv --live --summary -q -v --cipher-list --cipher-suites --tls-ver --curves --tls-reuse --handshakes --sni --ca'
         files='--body --ca'
         values='-c -t -d -n -r -s -R --constant --reference -T -w --streams -H -X --data --weight -O --cipher-list --cipher-suites --tls-ver --curves --sni'
         ;;
     origin)
-        words='-L --tls --fcgi --spop --cert --key -c -b -D -n -p --datagrams --text --threads -h --help'
+        words='-L --tls --quic --fcgi --spop --cert --key -c -b -D -n -p --datagrams --text --threads -h --help'
         files='--cert --key -p'
-        values='-L --tls --fcgi --spop -c -b -n --text --threads'
+        values='-L --tls --quic --fcgi --spop -c -b -n --text --threads'
         ;;
     bench)
         words='--list --show --check --quick --only --no-direct --rounds --duration --set --syscalls --flame --out --report --sizing --into -h --help'

@@ -130,6 +130,9 @@ fn a_run_leaves_its_results_and_nothing_else() {
     assert!(again.stderr.contains("holds results already: name another folder with --out"), "{}", again.stderr);
 }
 
+/// A feature that a program does not have.
+const LACKING: &str = r#"requires = { command = ["sh", "-c", "echo OPENSSL -QUIC >&2"], text = "+QUIC" }"#;
+
 /// An error, its status, and a part of its one-line message.
 #[test]
 fn what_cannot_be_run_ends_with_one_line() {
@@ -156,6 +159,18 @@ fn what_cannot_be_run_ends_with_one_line() {
             &[],
             1,
             "no proxy is left: gone is left out: there is no program /nowhere/proxy here",
+        ),
+        (
+            scenario(&proxy("lacks", r#"["sh"]"#, LACKING), ""),
+            &[],
+            1,
+            "proxy 'lacks': 'sh -c echo OPENSSL -QUIC >&2' does not print '+QUIC'",
+        ),
+        (
+            scenario(&proxy("lacks", r#"["sh"]"#, &format!("{LACKING}\noptional = true")), ""),
+            &[],
+            1,
+            "no proxy is left: lacks is left out: 'sh -c echo OPENSSL -QUIC >&2' does not print '+QUIC'",
         ),
         (
             scenario(&proxy("dies", r#"["sh", "-c", "echo cannot bind >&2; exit 3"]"#, ""), ""),

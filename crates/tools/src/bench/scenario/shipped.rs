@@ -72,6 +72,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     shipped!("h3-1m"),
     shipped!("h3-handshake-full"),
     shipped!("h3-handshake-resumed"),
+    shipped!("h3-idle"),
 ];
 
 /// Returns the text of a shipped scenario.
