@@ -5,12 +5,10 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
-use config::spec::QuicCongestion;
 use conn::quic::{Arrival, Listener, ListenerCounts, Reception};
 use live::Entry;
 use policy::program::{QuicLimits, QuicListening};
 use quic::cid::Place;
-use quic::congestion::Algorithm;
 use quic::endpoint::{ServerSettings, Settings};
 use quic::{Clock, Datagram, Endpoint, HalfOpen, Secrets, Transport, congestion, transport};
 
@@ -19,6 +17,7 @@ use crate::datagram_sockets::{DatagramListening, DatagramPlace};
 use crate::frontends::Opening;
 use crate::generation::Generation;
 use crate::quic_counts;
+use crate::quic_settings::{QUEUED, algorithm, random_bytes};
 use crate::service::activity::count;
 use crate::stream::client;
 use crate::stream::client::initial::{self, Verdict};
@@ -47,7 +46,6 @@ impl SharedQuic {
         self.secrets.get_or_init(make).clone()
     }
 }
-
 
 /// Returns whether connections are accepted from a socket.
 fn opening(place: &DatagramPlace, process: &Process) -> Opening {
