@@ -15,7 +15,6 @@ use wire::http::Head;
 use crate::fcgi;
 use crate::h2;
 use crate::h3;
-use crate::multiplexed::Requests;
 use crate::transport::Transport;
 
 /// The connection, or share of one, that carries a request.
@@ -141,15 +140,6 @@ impl Carrier {
     /// The result of the connection's TLS handshake.
     pub fn handshake_info(&self) -> Option<&Arc<HandshakeInfo>> {
         on!(self, own => own.handshake_info(), stream => stream.about().tls.get(), fcgi => fcgi.transport().handshake_info(), share => share.about().tls.get())
-    }
-
-    /// The handle of the multiplexed connection of HTTP that carries the request.
-    pub fn requests(&self) -> Option<Requests> {
-        match self {
-            Self::H2(request) => Some(Requests::H2(request.requests().clone())),
-            Self::H3(request) => Some(Requests::H3(request.requests().clone())),
-            Self::Own(_) | Self::Fcgi(_) | Self::FcgiShare(_) => None,
-        }
     }
 
     /// Whether the handshake of the connection is not complete, so that what is sent is early data.

@@ -516,3 +516,14 @@ impl Requests {
         }
     }
 }
+
+impl Carrier {
+    /// The handle of the multiplexed connection of HTTP that carries the request.
+    pub fn requests(&self) -> Option<Requests> {
+        match self {
+            Self::H2(request) => Some(Requests::H2(request.requests().clone())),
+            Self::H3(request) => Some(Requests::H3(request.requests().clone())),
+            Self::Own(_) | Self::Fcgi(_) | Self::FcgiShare(_) => None,
+        }
+    }
+}

@@ -25,11 +25,15 @@ pub struct Request {
     cell: Rc<StreamCell>,
 }
 
-impl Request {
-    pub(super) fn new(requests: Requests, cell: Rc<StreamCell>) -> Self {
-        Self { requests, cell }
+impl Requests {
+    /// Begins a request; `None`: the maximum is in progress, or the connection is about to end.
+    pub fn begin(&self) -> Option<Request> {
+        let cell = self.open_stream()?;
+        Some(Request { requests: self.clone(), cell })
     }
+}
 
+impl Request {
     /// The handle of its stream.
     #[inline]
     fn handle(&self) -> Handle<'_> {

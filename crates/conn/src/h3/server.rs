@@ -14,7 +14,6 @@ use wire::h3::{self, ErrorCode, Role};
 use super::cell::{Arrival, StreamCell};
 use super::control::{self, Control};
 use super::handle::Handle;
-use super::request::Request;
 use super::state::{Order, Shared, State};
 use super::{Counts, Terms};
 use crate::quic::Link;
@@ -206,12 +205,6 @@ impl Requests {
     /// Properties of the connection.
     pub fn about(&self) -> &About {
         &self.0.about
-    }
-
-    /// Begins a request; `None`: the maximum is in progress, or the connection is about to end.
-    pub fn begin(&self) -> Option<Request> {
-        let cell = self.open_stream()?;
-        Some(Request::new(self.clone(), cell))
     }
 
     /// Opens a stream for a request.

@@ -13,14 +13,14 @@ use quic::{Closed, Connection, Event, Handle, Input};
 use rt::net::ReceiveBatch;
 use tls::HandshakeInfo;
 
-use super::observer::{Carried, CloseCode, LinkCounts, Observer};
 use super::socket::{DatagramReceiver, Socket};
+use super::views::{Carried, CloseCode, LinkCounts};
 
 /// Datagrams of one batch.
 const BATCH: usize = 10;
 
 /// A connection to a peer. Dropping it closes the connection.
-pub struct Link(Rc<State>);
+pub struct Link(pub(super) Rc<State>);
 
 /// A connection, shared by its tasks and the listener.
 pub(super) struct State {
@@ -188,11 +188,6 @@ impl Link {
     /// Sets the tag of the session's task: a panic while a datagram is processed is one of that task.
     pub fn set_tag(&self, tag: u64) {
         self.0.tag.set(tag);
-    }
-
-    /// Returns a view of the connection, also after this was dropped.
-    pub fn observer(&self) -> Observer {
-        Observer(Rc::clone(&self.0))
     }
 
     /// Sets what the connection carries.

@@ -10,10 +10,12 @@ mod link;
 mod listener;
 mod observer;
 mod socket;
+mod views;
 
 pub use dial::connect;
 pub use link::{HandshakeFailure, Link};
 pub use listener::{Arrival, Listener, ListenerCounts, Reception};
-pub(crate) use observer::Carried;
-pub use observer::{CloseCode, LinkCounts, Observer, Statistics, StreamView};
+pub use observer::{Observer, Statistics};
 pub use quic::Closed;
+pub(crate) use views::Carried;
+pub use views::{CloseCode, LinkCounts, StreamView};
