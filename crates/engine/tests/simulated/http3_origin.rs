@@ -333,6 +333,18 @@ impl Origin {
     }
 }
 
+impl Drop for Origin {
+    /// Closes the connections: no timeout has to be waited for.
+    fn drop(&mut self) {
+        for link in &mut self.links {
+            link.connection.close(rt::now(), h3::ErrorCode::NoError.number(), b"");
+            while let Some(transmit) = link.connection.transmit(rt::now(), 10, &mut self.out) {
+                send(&self.socket, &transmit, &self.out);
+            }
+        }
+    }
+}
+
 fn send(socket: &DatagramSocket, transmit: &quic::Transmit, out: &[u8]) {
     let segment_size = Some(transmit.segment).filter(|segment| *segment > 0 && *segment < transmit.size);
     let (contents, ecn) = (&out[..transmit.size], Ecn::from_bits(transmit.ecn));
