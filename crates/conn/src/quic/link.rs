@@ -11,14 +11,14 @@ use std::task::{Context, Poll, Waker};
 use quic::{Closed, Connection, Event, Handle, Input};
 use tls::HandshakeInfo;
 
-use super::observer::{Carried, CloseCode, LinkCounts, Observer};
 use super::socket::{DatagramReceiver, Socket};
+use super::view::{Carried, CloseCode, LinkCounts};
 
 /// Datagrams of one batch.
 const BATCH: usize = 10;
 
 /// The connection of a session. Dropping it closes the connection.
-pub struct Link(Rc<State>);
+pub struct Link(pub(super) Rc<State>);
 
 /// A connection, shared by its session's tasks and the listener.
 pub(super) struct State {
@@ -45,7 +45,7 @@ pub(super) struct State {
     pub(super) counted: Cell<LinkCounts>,
     /// The code with which the client has closed the connection.
     pub(super) close_code: Cell<Option<CloseCode>>,
-    /// What it carries.
+    /// The protocol that it carries.
     pub(super) carried: RefCell<Option<Weak<dyn Carried>>>,
 }
 
@@ -144,11 +144,6 @@ impl Link {
     /// Sets the tag of the session's task: a panic while a datagram is processed is one of that task.
     pub fn set_tag(&self, tag: u64) {
         self.0.tag.set(tag);
-    }
-
-    /// Returns a view of the connection, also after this was dropped.
-    pub fn observer(&self) -> Observer {
-        Observer(Rc::clone(&self.0))
     }
 
     /// Sets what the connection carries.

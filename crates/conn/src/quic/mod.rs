@@ -9,9 +9,11 @@ mod link;
 mod listener;
 mod observer;
 mod socket;
+mod view;
 
 pub use link::{HandshakeFailure, Link};
 pub use listener::{Arrival, Listener, ListenerCounts};
-pub(crate) use observer::Carried;
-pub use observer::{CloseCode, LinkCounts, Observer, Statistics, StreamView};
-pub use quic::Closed;
+pub use observer::Observer;
+pub use quic::{Closed, Statistics};
+pub(crate) use view::Carried;
+pub use view::{CloseCode, LinkCounts, StreamView};

@@ -3,97 +3,21 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use quic::Closed;
-pub use quic::Statistics;
+use quic::Statistics;
 
-use super::link::State;
-
-/// Events of a connection since they were last taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct LinkCounts {
-    pub sent_packets: u64,
-    pub lost_packets: u64,
-    /// Frames received: DATA_BLOCKED, STREAM_DATA_BLOCKED, and STREAMS_BLOCKED of both directions.
-    pub data_blocked: u64,
-    pub stream_data_blocked: u64,
-    pub streams_blocked: [u64; 2],
-    /// Changes of the client's address.
-    pub migrations: u64,
-}
-
-/// The code with which a client has closed its connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CloseCode {
-    /// Of its transport.
-    Transport(u64),
-    /// Of its application.
-    Application(u64),
-}
-
-impl CloseCode {
-    /// Returns the code if the client has closed the connection.
-    pub(super) fn of(closed: &Closed) -> Option<Self> {
-        match closed {
-            Closed::ByPeer { code, .. } => Some(Self::Application(*code)),
-            Closed::PeerTransport { code, .. } => Some(Self::Transport(*code)),
-            _ => None,
-        }
-    }
-}
-
-impl LinkCounts {
-    fn of(statistics: &Statistics, migrations: u64) -> Self {
-        let frames = &statistics.received_frames;
-        Self {
-            sent_packets: statistics.sent_packets,
-            lost_packets: statistics.lost_packets,
-            data_blocked: frames.data_blocked,
-            stream_data_blocked: frames.stream_data_blocked,
-            streams_blocked: frames.streams_blocked,
-            migrations,
-        }
-    }
-
-    /// Returns what was added since `before`. Counts of a path begin anew with another path.
-    fn since(self, before: &Self) -> Self {
-        let path = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
-        Self {
-            sent_packets: path(self.sent_packets, before.sent_packets),
-            lost_packets: path(self.lost_packets, before.lost_packets),
-            data_blocked: self.data_blocked - before.data_blocked,
-            stream_data_blocked: self.stream_data_blocked - before.stream_data_blocked,
-            streams_blocked: [0, 1].map(|at| self.streams_blocked[at] - before.streams_blocked[at]),
-            migrations: self.migrations - before.migrations,
-        }
-    }
-}
-
-/// A request stream of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StreamView {
-    /// The identifier of the stream.
-    pub id: u64,
-    /// Bytes that were received and not taken by the stream's task.
-    pub unread: usize,
-    /// Whether the client has ended its message.
-    pub is_ended: bool,
-    /// Whether the answer has ended.
-    pub is_answered: bool,
-    /// Whether its task has released it: the client has not acknowledged all of the answer.
-    pub is_released: bool,
-}
-
-/// The protocol that a connection carries, for those that show it.
-pub(crate) trait Carried {
-    /// Returns the streams from the oldest on, at most `most` of them, and the number of all.
-    fn streams(&self, most: usize) -> (Vec<StreamView>, usize);
-}
+use super::link::{Link, State};
+use super::view::{CloseCode, LinkCounts, StreamView};
 
 /// A view of a connection, also after its end.
 #[derive(Clone)]
-pub struct Observer(pub(super) Rc<State>);
+pub struct Observer(Rc<State>);
 
 impl Observer {
+    /// Returns a view of a connection, also after its link was dropped.
+    pub fn of(link: &Link) -> Self {
+        Self(Rc::clone(&link.0))
+    }
+
     /// Returns the counts since this was called before.
     pub fn take_counts(&self) -> LinkCounts {
         let counts = LinkCounts::of(&self.0.connection.borrow().statistics(), self.0.migrations.get());

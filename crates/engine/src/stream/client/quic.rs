@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use conn::multiplexed::{Connection, Protocol};
-use conn::quic::{Closed, HandshakeFailure, Link};
+use conn::quic::{Closed, HandshakeFailure, Link, Observer};
 use expression::sample::ConnectionError;
 use live::Entry;
 use live::trace::events;
@@ -78,7 +78,7 @@ async fn run(session: LocalRc<StreamTask>, link: Link) {
 /// Serves a connection from its handshake on, until it and all of its streams have ended.
 async fn serve(session: &LocalRc<StreamTask>, link: Link) {
     session.register().await;
-    let tally = QuicTally::new(session, link.observer());
+    let tally = QuicTally::new(session, Observer::of(&link));
     let is_secure = rt::boxed(secure(session, &link)).await;
     tally.end_handshake(is_secure);
     if !is_secure {
