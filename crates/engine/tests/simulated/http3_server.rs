@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quic::Closed;
 use rt::sim::DatagramPath;
-use testkit::{Peer, Scope, Service, text};
+use testkit::{Peer, Scope, Service, sleep, text};
 use wire::h3::{self, ErrorCode};
 
 use crate::http3_client::{Client, push_data};
@@ -223,7 +223,7 @@ fn invalid_answers_are_failures_of_the_server() {
         bytes
     };
     let less = encoded("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n");
-    for (bytes, starts) in [(more, true), (less, false), (data_first, false)] {
+    for (bytes, ends) in [(more, false), (less, true)] {
         towards("").seeds(0..2).run(move |world| {
             let bytes = bytes.clone();
             async move {
@@ -232,22 +232,28 @@ fn invalid_answers_are_failures_of_the_server() {
                 client.send(get("/1")).await;
                 let stream = origin.request().await;
                 origin.write(stream, &bytes).await;
-                origin
-                    .beside(async {
-                        if starts {
-                            client.expect("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n").await;
-                            client.expect_end().await;
-                        }
-                    })
-                    .await;
-                if !starts {
+                origin.beside(client.expect("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n")).await;
+                if ends {
                     origin.end(stream).await;
-                    origin.beside(client.expect(page(502))).await;
                 }
+                origin.beside(client.expect_end()).await;
                 world.forget_log();
             }
         });
     }
+    towards("").seeds(0..2).run(move |world| {
+        let bytes = data_first.clone();
+        async move {
+            let mut origin = Origin::at(ORIGIN);
+            let mut client = Peer::connect(WEIR).await;
+            client.send(get("/1")).await;
+            let stream = origin.request().await;
+            origin.write(stream, &bytes).await;
+            origin.end(stream).await;
+            origin.beside(client.expect(page(502))).await;
+            world.forget_log();
+        }
+    });
 }
 
 /// A server that does not answer at all: neither datagrams, nor requests.
@@ -319,6 +325,8 @@ fn a_client_that_leaves_cancels_its_request() {
         let mut client = Peer::connect(WEIR).await;
         client.send(get("/1")).await;
         let stream = origin.request().await;
+        // A connection on which nothing was received since its request was sent takes no other requests.
+        origin.beside(sleep(50)).await;
         client.reset();
         origin.until(|origin| !origin.stopped.is_empty() || origin.closed(0).is_some()).await;
         assert_eq!(origin.closed(0), None);
