@@ -136,6 +136,15 @@ impl Downstream {
         BufferedBody { data: self.received(), coded: self.is_connection() }
     }
 
+    /// The identifier of its stream on a multiplexed connection.
+    pub fn stream_id(&self) -> Option<u32> {
+        match self {
+            Self::H1(_) => None,
+            Self::H2(stream) => Some(stream.number()),
+            Self::H3(stream) => Some(u32::try_from(stream.number()).unwrap_or(u32::MAX)),
+        }
+    }
+
     /// Whether bytes of a request were received and not consumed.
     pub fn has_received(&self) -> bool {
         on!(self, either => either.has_received())

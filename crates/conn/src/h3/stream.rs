@@ -40,6 +40,11 @@ impl Stream {
         Self { shared, cell, input: Buffer::empty() }
     }
 
+    /// Its identifier on the connection.
+    pub fn number(&self) -> u64 {
+        self.cell.id.number()
+    }
+
     /// Ends the whole connection with all of its streams.
     pub(crate) fn kill(&mut self, kill: Kill) {
         self.shared.order(Order::Kill(kill));

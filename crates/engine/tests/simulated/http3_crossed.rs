@@ -197,13 +197,13 @@ fn status(answer: &Answer) -> &str {
 #[test]
 fn rules_answer_streams() {
     let rules = " stick-table type ip size 10 store http_req_cnt\n http-request track-sc0 src\n \
-                 http-request return status 200 content-type text/plain lf-string \"%HV %[sc0_http_req_cnt] %[ssl_fc]\" if { path /r }\n \
+                 http-request return status 200 content-type text/plain lf-string \"%HV %[sc0_http_req_cnt] %[ssl_fc] %[fs.id]\" if { path /r }\n \
                  http-request deny deny_status 403 if { path /d }\n timeout tarpit 2s\n http-request tarpit if { path /t }\n \
                  http-request redirect location /x if { path /l }\n server s1 10.0.1.1:80";
     serving(rules).run(|world| async move {
         let mut client = Client::connect(CLIENT, QUIC).await;
         let seen = get(&mut client, "/r", "").await;
-        assert_eq!((status(&seen), &seen.payload[..]), ("200", &b"HTTP/3.0 1 1"[..]));
+        assert_eq!((status(&seen), &seen.payload[..]), ("200", &b"HTTP/3.0 1 1 0"[..]));
         assert_eq!(status(&get(&mut client, "/d", "").await), "403");
         let begun = rt::now();
         assert_eq!(status(&get(&mut client, "/t", "").await), "500");
@@ -211,7 +211,7 @@ fn rules_answer_streams() {
         let seen = get(&mut client, "/l", "").await;
         assert!(seen.heads[0].contains("location: /x"), "{seen:?}");
         let seen = get(&mut client, "/r", "").await;
-        assert_eq!(&seen.payload[..], b"HTTP/3.0 5 1");
+        assert_eq!(&seen.payload[..], b"HTTP/3.0 5 1 16");
         client.close().await;
         world.forget_log();
     });

@@ -105,11 +105,6 @@ impl Compiler<'_> {
             return None;
         }
         let written = &bind.listening.quic;
-        if let Some(place) = written.force_retry.filter(|_| global.cluster_secret.is_none()) {
-            let message =
-                format!("'bind {}' : 'quic-force-retry' needs a 'cluster-secret' in the global section.", bind.text);
-            self.alert(place, Form::Parsing, message);
-        }
         let max_window = written.max_window.or(global.tune.quic.max_window).unwrap_or(MAX_WINDOW);
         Some(QuicListening {
             congestion: written.congestion.unwrap_or_default(),

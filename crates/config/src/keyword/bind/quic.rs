@@ -24,7 +24,7 @@ pub(super) const TABLE: &[BindOption] = &[
         Arity::None,
         "quic-force-retry",
         "",
-        "Validates the address of every QUIC client by a Retry packet; needs cluster-secret.",
+        "Validates the address of every QUIC client by a Retry packet.",
         force_retry,
     ),
     tuning(

@@ -57,13 +57,13 @@ enum ReceivedRequest {
     },
 }
 
-/// Records the time at which the stream began, and the number of requests of its connection before it.
+/// Records the time at which the stream began, and its identifier, or the number of requests of its connection before it.
 fn note_begin(client: &Client, state: &mut StreamState) {
     state.timings.start = client.since;
     state.info.start_date = client.since_date;
     state.answer.status = -1;
     state.info.first = client.served == 0;
-    state.info.client_streams = client.served;
+    state.info.client_streams = client.conn.stream_id().unwrap_or(client.served);
     if client.conn.has_received() {
         state.timings.first_byte.get_or_insert_with(rt::now);
     }

@@ -76,10 +76,6 @@ fn wrong_quic_lines() {
             "Proxy 'f': QUIC needs TLSv1.3, which is disabled for bind 'quic4@:1' at [x:9].",
         ),
         (
-            &["bind quic4@:1 ssl crt rsa.pem quic-force-retry"],
-            "'bind quic4@:1' : 'quic-force-retry' needs a 'cluster-secret' in the global section.",
-        ),
-        (
             &["bind quic4@:1 ssl crt rsa.pem", "bind quic4@*:1 ssl crt rsa.pem"],
             "'bind quic4@*:1' : the line at [x:9] has this QUIC address already.",
         ),
