@@ -348,7 +348,7 @@ mod tests {
         for length in 0..11 {
             assert_eq!(record(&whole[..length]), None, "{length}");
         }
-        assert_eq!(record(b"\0\0\x01\0\0\0"), Some((String::new(), 0, 6)));
+        assert_eq!(record(b"\0\0\x01\0\0\0"), Some((String::new(), u32::from_ne_bytes([1, 0, 0, 0]), 6)));
     }
 
     #[test]
