@@ -99,6 +99,7 @@ const FILES: &[(&str, &str)] = &[
     ("log-ca.pem", include_str!("site.pem")),
     ("node.pem", include_str!("site.pem")),
     ("blocked.lst", "192.0.2.1\n"),
+    ("known.lst", "192.0.2.3\n"),
     ("slow.lst", "192.0.2.2\n"),
     ("origins.lst", "https://example.com\n"),
     ("hosts.map", "api.example.com app\n"),
