@@ -102,7 +102,7 @@ fn rare_events_are_listed_reset_and_selected() {
         assert!(all.starts_with(&format!("{head}0          BUG executor.rs run(): \"a task panicked\"\n")), "{all}");
         let bugs = ask("debug counters all bug glt").await;
         let kinds: Vec<&str> = bugs.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
-        assert_eq!(kinds, ["BUG", "GLT", "GLT", "GLT", "GLT"]);
+        assert_eq!(kinds, ["BUG", "GLT", "GLT", "GLT", "GLT", "GLT"]);
         for order in ["debug counters reset all", "debug counters on", "debug counters off"] {
             assert_eq!(ask(order).await, "\n");
         }
