@@ -211,15 +211,15 @@ fn wrong_servers_over_quic() {
         ),
         (
             &["mode tcp", "server s quic4@192.0.2.1:1 ssl verify none"],
-            "backend 'b' : MUX protocol 'quic' is not usable for server 's' at [x:8].",
+            "backend 'b' : MUX protocol 'quic' is not usable for server 's' at [x:9].",
         ),
         (
             &["server s quic4@192.0.2.1:1 ssl verify none proto h2"],
-            "backend 'b' : MUX protocol 'h2' is not usable for server 's' at [x:7].",
+            "backend 'b' : MUX protocol 'h2' is not usable for server 's' at [x:8].",
         ),
         (
             &["server s 192.0.2.1:1 proto quic"],
-            "backend 'b' : MUX protocol 'quic' is not usable for server 's' at [x:7].",
+            "backend 'b' : MUX protocol 'quic' is not usable for server 's' at [x:8].",
         ),
     ];
     for (lines, expected) in rows {
