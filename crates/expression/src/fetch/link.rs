@@ -54,9 +54,13 @@ pub const TABLE: &[Fetch] = &[
     plain("fs.aborted", INT, CLIENT, "Always 0: stream resets of clients are not recorded.", |c, _| {
         c.probes.stream().map(|_| Value::Int(0))
     }),
-    plain("fs.id", INT, CLIENT, "Identifier of the stream on the client's connection; with HTTP/1, number of the request, from 0.", |c, _| {
-        Some(Value::Int(c.probes.stream()?.client_streams.into()))
-    }),
+    plain(
+        "fs.id",
+        INT,
+        CLIENT,
+        "Identifier of the stream on the client's connection; with HTTP/1, number of the request, from 0.",
+        |c, _| Some(Value::Int(c.probes.stream()?.client_streams.into())),
+    ),
     plain("fs.rst_code", INT, CLIENT, "No sample: reset codes of clients are not recorded.", |_, _| None),
 ];
 
