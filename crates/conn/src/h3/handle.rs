@@ -50,16 +50,10 @@ impl Handle<'_> {
         if half.prefix.is_empty() {
             return Ok(true);
         }
-        let mut prefix = std::mem::take(&mut half.prefix);
-        // Only a write that returns 0 is followed by an event once more can be written.
-        while !prefix.is_empty() {
-            let written = self.write(half, &prefix)?;
-            if written == 0 {
-                break;
-            }
-            prefix.drain(..written);
-        }
+        let prefix = std::mem::take(&mut half.prefix);
+        let written = self.write(half, &prefix)?;
         half.prefix = prefix;
+        half.prefix.drain(..written);
         Ok(half.prefix.is_empty())
     }
 
