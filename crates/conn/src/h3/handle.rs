@@ -45,15 +45,21 @@ impl Handle<'_> {
         }
     }
 
-    /// Sends the bytes that have to be sent first. Returns false if some are left.
+    /// Sends the bytes that have to be sent first. Returns false if some are left: the window is exhausted then, and its
+    /// opening is an event.
     pub(super) fn flush_prefix(self, half: &mut Half) -> io::Result<bool> {
         if half.prefix.is_empty() {
             return Ok(true);
         }
-        let prefix = std::mem::take(&mut half.prefix);
-        let written = self.write(half, &prefix)?;
+        let mut prefix = std::mem::take(&mut half.prefix);
+        while !prefix.is_empty() {
+            // Only a write of 0 bytes is followed by an event.
+            match self.write(half, &prefix)? {
+                0 => break,
+                written => drop(prefix.drain(..written)),
+            }
+        }
         half.prefix = prefix;
-        half.prefix.drain(..written);
         Ok(half.prefix.is_empty())
     }
 

@@ -24,7 +24,7 @@ pub fn connect(
     transport: &Transport,
 ) -> Result<Link, ConnectFailure> {
     let mut machine = Endpoint::new(settings, None);
-    let (handle, connection) = machine.connect(rt::now(), target, transport)?;
+    let (handle, connection) = machine.connect(rt::read_clock(), target, transport)?;
     let socket = Rc::new(Socket::new(socket, machine));
     Ok(Link::owning(&socket, handle, connection))
 }

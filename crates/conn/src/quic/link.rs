@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use quic::cid::HandshakeIds;
 use quic::{Closed, Connection, Event, Handle, Input};
@@ -18,6 +19,9 @@ use super::views::{Carried, CloseCode, LinkCounts};
 
 /// Datagrams of one batch.
 const BATCH: usize = 10;
+/// The shortest time until a deadline is processed. A pacer whose round trips take nanoseconds sets deadlines that have passed
+/// already: processing these at once could repeat without an end.
+const DEADLINE_STEP: Duration = Duration::from_micros(1);
 
 /// A connection to a peer. Dropping it closes the connection.
 pub struct Link(pub(super) Rc<State>);
@@ -130,7 +134,8 @@ impl State {
         let out = &mut *self.socket.out.borrow_mut();
         let connection = &mut *self.connection.borrow_mut();
         let most = self.socket.socket.most_segments().min(BATCH);
-        while let Some(transmit) = connection.transmit(rt::now(), most, out) {
+        let now = rt::read_clock();
+        while let Some(transmit) = connection.transmit(now, most, out) {
             if !self.socket.send(&transmit, out) {
                 return false;
             }
@@ -274,7 +279,7 @@ impl Link {
             Some(task) => task.clone_from(cx.waker()),
             none => *none = Some(cx.waker().clone()),
         }
-        let now = rt::now();
+        let now = rt::read_clock();
         {
             let connection = &mut *state.connection.borrow_mut();
             if connection.deadline().is_some_and(|deadline| deadline <= now) {
@@ -299,7 +304,7 @@ impl Link {
         event
     }
 
-    /// Sends what there is, and waits for the next deadline. Ready when that has passed.
+    /// Sends what there is, and waits for the next deadline and the next datagram. Ready if one was received here.
     pub(crate) fn poll_wait(&self, cx: &mut Context<'_>) -> Poll<()> {
         let state = &*self.0;
         if state.socket.is_full() || !state.send() {
@@ -310,12 +315,18 @@ impl Link {
         }
         state.settle();
         if state.owns_socket && state.receive_own(cx) {
-            return Poll::Ready(());
+            if !rt::slice_is_over() {
+                return Poll::Ready(());
+            }
+            // Other tasks run before the next batch.
+            cx.waker().wake_by_ref();
         }
         let deadline = state.connection.borrow_mut().deadline();
         let timer = &mut *state.timer.borrow_mut();
-        timer.arm(deadline);
-        timer.poll_expired(cx)
+        timer.arm(deadline.map(|deadline| deadline.max(rt::now().saturating_add(DEADLINE_STEP))));
+        // It has not expired.
+        let _ = timer.poll_expired(cx);
+        Poll::Pending
     }
 
     /// Sends what can be sent without waiting.
@@ -334,7 +345,7 @@ impl Link {
     /// Closes the connection with a code of the application's protocol.
     pub(crate) fn close(&self, code: u64, reason: &[u8]) {
         if !self.0.silent.get() && !self.0.broken.get() {
-            self.connection().close(rt::now(), code, reason);
+            self.connection().close(rt::read_clock(), code, reason);
             self.send();
         }
     }

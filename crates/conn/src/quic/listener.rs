@@ -156,7 +156,7 @@ impl Arrival<'_> {
     /// Accepts the connection. `None`: its first packets are invalid.
     pub fn accept(self) -> Option<Link> {
         let Self { socket, incoming } = self;
-        let accepted = socket.machine.borrow_mut().accept(incoming, rt::now(), &mut socket.out.borrow_mut());
+        let accepted = socket.machine.borrow_mut().accept(incoming, rt::read_clock(), &mut socket.out.borrow_mut());
         match accepted {
             Ok((handle, connection)) => Some(Link::new(socket, handle, connection)),
             Err(refusal) => {

@@ -3,7 +3,10 @@
 //!
 //! The task of a [`Listener`] receives datagrams and hands each to its connection, which processes it at once and wakes the
 //! task of its session. That task takes events, reads and writes streams, and sends what the connection has to send
-//! ([`Link::poll_send`]). A connection stays on the worker whose socket has received its first datagram.
+//! ([`Link::poll_wait`]). A connection stays on the worker whose socket has received its first datagram.
+//!
+//! The machine is given the time of each call, not that of the worker's iteration ([`rt::now`]): a batch may be sent and
+//! acknowledged within one iteration, whose round trip would be zero.
 
 mod dial;
 mod link;

@@ -121,7 +121,8 @@ impl Socket {
     /// Processes a datagram. One that begins a connection is returned to `arrive`.
     pub(super) fn receive(&self, datagram: &Datagram<'_>, arrive: &mut dyn FnMut(Incoming)) {
         // Nothing is borrowed while a connection or its session runs.
-        let received = self.machine.borrow_mut().receive(rt::now(), rt::wall(), datagram, &mut self.out.borrow_mut());
+        let received =
+            self.machine.borrow_mut().receive(rt::read_clock(), rt::wall(), datagram, &mut self.out.borrow_mut());
         match received {
             Received::Nothing => {}
             Received::Answer(transmit) => self.answer(&transmit, &self.out.borrow()),

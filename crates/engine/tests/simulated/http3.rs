@@ -74,6 +74,42 @@ fn bodies_arrive_whole_over_a_bad_network() {
     }
 }
 
+/// The window of the connection ends within the header of the answer's last DATA frame, and opens once the server has
+/// nothing more to send.
+#[test]
+fn an_answer_goes_on_after_a_window_that_ends_within_the_header_of_a_frame() {
+    serving("").seeds(0..1).workers(&[1]).run(|world| async move {
+        let (first, last) = (text(1_000, 0), text(100, 1));
+        let mut s1 = Service::at(S1);
+        let mut before_last = None;
+        // The first connection counts the bytes before that frame.
+        for place in 0..3 {
+            let mut client = match before_last {
+                None => Client::connect(CLIENT, QUIC).await,
+                Some(bytes) => {
+                    let window = u32::try_from(bytes).unwrap() + place;
+                    Client::connect_paused(&format!("10.0.9.1:{}", 5_000 + place), QUIC, window).await
+                }
+            };
+            let id = client.request("GET /1 HTTP/1.1\r\nHost: a\r\n\r\n").await;
+            let mut server = client.beside(s1.accept()).await;
+            client.beside(server.expect(get_at_server("/1"))).await;
+            server.send("HTTP/1.1 200 OK\r\nContent-Length: 1100\r\n\r\n").await;
+            server.send(&first[..]).await;
+            client.beside(rt::sleep(Duration::from_millis(50))).await;
+            before_last.get_or_insert(client.read);
+            server.send(&last[..]).await;
+            client.beside(rt::sleep(Duration::from_millis(50))).await;
+            client.resume();
+            client.beside(rt::sleep(Duration::from_millis(50))).await;
+            let answered = client.received(id);
+            assert_eq!((answered.ended, answered.payload.len()), (true, 1_100), "{place} bytes of the header");
+            client.close().await;
+        }
+        world.forget_log();
+    });
+}
+
 /// Two requests at a time, the second of which is answered first; a payload without a length; trailers of both directions.
 #[test]
 fn streams_do_not_wait_for_each_other() {

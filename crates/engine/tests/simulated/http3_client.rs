@@ -52,6 +52,10 @@ pub struct Client {
     pub sent: Vec<StreamId>,
     /// The number of times that the server has announced more request streams.
     pub announcements: usize,
+    /// Bytes of all streams that were read.
+    pub read: u64,
+    /// Request streams that are not read, with those that have something to read.
+    unread: Option<Vec<StreamId>>,
     is_connected: bool,
     timer: rt::Timer,
     out: Vec<u8>,
@@ -67,6 +71,10 @@ pub fn tls(alpn: &[&str], early: bool) -> Arc<tls::Client> {
 impl Client {
     /// Begins a connection from one address to another.
     pub fn begin(from: &str, to: &str, tls: &Arc<tls::Client>) -> Self {
+        Self::begin_over(from, to, tls, &Transport::default())
+    }
+
+    fn begin_over(from: &str, to: &str, tls: &Arc<tls::Client>, transport: &Transport) -> Self {
         let socket = DatagramSocket::bind(from.parse().unwrap(), &BindOptions::default()).unwrap();
         let mut seed = [0; 32];
         seed.chunks_mut(8).for_each(|chunk| chunk.copy_from_slice(&rt::random().to_be_bytes()));
@@ -81,7 +89,7 @@ impl Client {
         let peer: SocketAddr = to.parse().unwrap();
         let name = ServerName::try_from("a.example").unwrap();
         let target = Target { peer, tls: Arc::clone(tls), identity: name.into(), alpn: None };
-        let (_, connection) = endpoint.connect(rt::now(), target, &Transport::default()).unwrap();
+        let (_, connection) = endpoint.connect(rt::now(), target, transport).unwrap();
         Self {
             socket,
             endpoint,
@@ -93,6 +101,8 @@ impl Client {
             stopped: Vec::new(),
             sent: Vec::new(),
             announcements: 0,
+            read: 0,
+            unread: None,
             is_connected: false,
             timer: rt::Timer::new(),
             out: Vec::new(),
@@ -106,11 +116,29 @@ impl Client {
 
     /// Connects, completes the handshake and sends SETTINGS.
     pub async fn connect(from: &str, to: &str) -> Self {
-        let mut client = Self::begin(from, to, &tls(&["h3"], false));
-        client.until(|client| client.is_connected || client.closed.is_some()).await;
-        assert_eq!(client.closed, None);
-        client.send_settings();
-        client
+        Self::begin(from, to, &tls(&["h3"], false)).connected().await
+    }
+
+    /// Connects with a window of the connection in bytes. Answers are not read before [`Client::resume`].
+    pub async fn connect_paused(from: &str, to: &str, window: u32) -> Self {
+        let settings = quic::transport::Settings { window, ..quic::transport::Settings::default() };
+        let mut client = Self::begin_over(from, to, &tls(&["h3"], false), &Transport::new(&settings));
+        client.unread = Some(Vec::new());
+        client.connected().await
+    }
+
+    async fn connected(mut self) -> Self {
+        self.until(|client| client.is_connected || client.closed.is_some()).await;
+        assert_eq!(self.closed, None);
+        self.send_settings();
+        self
+    }
+
+    /// Reads answers from now on.
+    pub fn resume(&mut self) {
+        for id in self.unread.take().unwrap_or_default() {
+            self.read(id);
+        }
     }
 
     /// Sends our SETTINGS on a control stream.
@@ -305,16 +333,22 @@ impl Client {
 
     fn read_control(&mut self, id: StreamId) {
         while let Ok(Part::Chunk(bytes)) = self.connection.read(id, usize::MAX) {
+            self.read += bytes.len() as u64;
             self.control.extend_from_slice(&bytes);
         }
     }
 
     fn read(&mut self, id: StreamId) {
+        if let Some(unread) = &mut self.unread {
+            unread.push(id);
+            return;
+        }
         let Some(Stream { reader, answer }) = self.streams.get_mut(&id) else { return };
         loop {
             match self.connection.read(id, usize::MAX) {
                 Ok(Part::Chunk(bytes)) => {
                     let mut input = &bytes[..];
+                    self.read += bytes.len() as u64;
                     while let Some(part) = reader.next(&mut input).unwrap() {
                         let mut is_interim = false;
                         match part {
