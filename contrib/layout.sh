@@ -16,9 +16,10 @@
 #   SECONDS_EACH=3 contrib/layout.sh                                                       seconds per scenario (default 1)
 set -eu
 
-# Scenarios: requests over kept and closing connections, rules, the cache, applications, compression, TCP, TLS, HTTP/2.
+# Scenarios: requests over kept and closing connections, rules, the cache, applications, compression, TCP, TLS, HTTP/2, HTTP/3.
 SCENARIOS="keep-alive-onecore client-close-onecore bodies-http-onecore rules-10-onecore cache-hits-onecore fastcgi-onecore
-    fastcgi-multiplexed-onecore compression bodies-tcp-onecore tls-keep-alive tls-handshake-full h2-h1 h2-h2 h2-1m"
+    fastcgi-multiplexed-onecore compression bodies-tcp-onecore tls-keep-alive tls-handshake-full h2-h1 h2-h2 h2-1m
+    h3-h1 h3-1m h3-handshake-full"
 
 fail() {
     echo "layout.sh: $1" >&2

@@ -14,11 +14,9 @@ use quic::{Closed, Connection, Event, Handle, Input};
 use rt::net::ReceiveBatch;
 use tls::HandshakeInfo;
 
-use super::socket::{DatagramReceiver, Socket};
+use super::socket::{DatagramReceiver, Socket, with_out};
 use super::views::{Carried, CloseCode, LinkCounts};
 
-/// Datagrams of one batch.
-const BATCH: usize = 10;
 /// The shortest time until a deadline is processed. A pacer whose round trips take nanoseconds sets deadlines that have passed
 /// already: processing these at once could repeat without an end.
 const DEADLINE_STEP: Duration = Duration::from_micros(1);
@@ -131,16 +129,17 @@ impl State {
 
     /// Sends what can be sent. Returns false if the socket is full.
     fn send(&self) -> bool {
-        let out = &mut *self.socket.out.borrow_mut();
         let connection = &mut *self.connection.borrow_mut();
-        let most = self.socket.socket.most_segments().min(BATCH);
+        let most = self.socket.socket.most_segments();
         let now = rt::read_clock();
-        while let Some(transmit) = connection.transmit(now, most, out) {
-            if !self.socket.send(&transmit, out) {
-                return false;
+        with_out(|out| {
+            while let Some(transmit) = connection.transmit(now, most, out) {
+                if !self.socket.send(&transmit, out) {
+                    return false;
+                }
             }
-        }
-        true
+            true
+        })
     }
 }
 

@@ -12,7 +12,7 @@ use quic::{Datagram, Endpoint, EndpointCounts, Incoming};
 use rt::net::{DatagramSocket, ReceiveBatch};
 
 use super::link::Link;
-use super::socket::Socket;
+use super::socket::{Socket, with_out};
 
 /// A listening UDP socket of one worker.
 pub struct Listener(Rc<Socket>);
@@ -133,19 +133,21 @@ impl Arrival<'_> {
 
     /// Sends a Retry packet. A client that has sent a token already is ignored.
     pub fn retry(self) {
-        let out = &mut *self.socket.out.borrow_mut();
-        let answer = self.socket.machine.borrow_mut().retry(self.incoming, out);
-        match answer {
-            Ok(transmit) => self.socket.answer(&transmit, out),
-            Err(incoming) => self.socket.machine.borrow_mut().ignore(incoming),
-        }
+        with_out(|out| {
+            let answer = self.socket.machine.borrow_mut().retry(self.incoming, out);
+            match answer {
+                Ok(transmit) => self.socket.answer(&transmit, out),
+                Err(incoming) => self.socket.machine.borrow_mut().ignore(incoming),
+            }
+        });
     }
 
     /// Refuses the connection (CONNECTION_REFUSED).
     pub fn refuse(self) {
-        let out = &mut *self.socket.out.borrow_mut();
-        let transmit = self.socket.machine.borrow_mut().refuse(self.incoming, out);
-        self.socket.answer(&transmit, out);
+        with_out(|out| {
+            let transmit = self.socket.machine.borrow_mut().refuse(self.incoming, out);
+            self.socket.answer(&transmit, out);
+        });
     }
 
     /// Ignores the datagram: the client will repeat it.
@@ -156,16 +158,16 @@ impl Arrival<'_> {
     /// Accepts the connection. `None`: its first packets are invalid.
     pub fn accept(self) -> Option<Link> {
         let Self { socket, incoming } = self;
-        let accepted = socket.machine.borrow_mut().accept(incoming, rt::read_clock(), &mut socket.out.borrow_mut());
-        match accepted {
-            Ok((handle, connection)) => Some(Link::new(socket, handle, connection)),
-            Err(refusal) => {
-                if let Some(transmit) = refusal.answer {
-                    socket.answer(&transmit, &socket.out.borrow());
-                }
-                None
+        let accepted = with_out(|out| {
+            let accepted = socket.machine.borrow_mut().accept(incoming, rt::read_clock(), out);
+            if let Err(refusal) = &accepted
+                && let Some(transmit) = &refusal.answer
+            {
+                socket.answer(transmit, out);
             }
-        }
+            accepted
+        });
+        accepted.ok().map(|(handle, connection)| Link::new(socket, handle, connection))
     }
 }
 

@@ -13,6 +13,16 @@ use rt::net::{DatagramSocket, Datagrams, Ecn};
 /// Connections that are kept after a silent end (`silent-drop`), so that nothing answers their clients.
 const MOST_SILENT: usize = 256;
 
+thread_local! {
+    /// Memory for the datagrams of one call, of all sockets of the thread.
+    static OUT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Passes memory for datagrams to `write`, which must not send for a second connection.
+pub(super) fn with_out<T>(write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    OUT.with_borrow_mut(write)
+}
+
 /// A connection of a socket.
 pub(super) trait DatagramReceiver {
     /// Processes a datagram.
@@ -38,8 +48,6 @@ pub(super) struct Socket {
     silent: RefCell<VecDeque<Rc<dyn DatagramReceiver>>>,
     /// How often the kernel had no room.
     pub(super) full: Cell<u64>,
-    /// Memory for datagrams to be sent.
-    pub(super) out: RefCell<Vec<u8>>,
 }
 
 /// A batch of datagrams that was not sent.
@@ -70,7 +78,6 @@ impl Socket {
             listener: RefCell::default(),
             silent: RefCell::default(),
             full: Cell::new(0),
-            out: RefCell::default(),
         }
     }
 
@@ -121,11 +128,15 @@ impl Socket {
     /// Processes a datagram. One that begins a connection is returned to `arrive`.
     pub(super) fn receive(&self, datagram: &Datagram<'_>, arrive: &mut dyn FnMut(Incoming)) {
         // Nothing is borrowed while a connection or its session runs.
-        let received =
-            self.machine.borrow_mut().receive(rt::read_clock(), rt::wall(), datagram, &mut self.out.borrow_mut());
+        let received = with_out(|out| {
+            let received = self.machine.borrow_mut().receive(rt::read_clock(), rt::wall(), datagram, out);
+            if let Received::Answer(transmit) = &received {
+                self.answer(transmit, out);
+            }
+            received
+        });
         match received {
-            Received::Nothing => {}
-            Received::Answer(transmit) => self.answer(&transmit, &self.out.borrow()),
+            Received::Nothing | Received::Answer(_) => {}
             Received::Input(handle, input) => {
                 let link = self.links.borrow().get(handle.index()).and_then(|link| link.as_ref()?.upgrade());
                 if let Some(link) = link {

@@ -57,6 +57,19 @@ impl Pair {
     }
 }
 
+/// The kernel takes no more at once than fits into the largest datagram.
+#[test]
+fn batches_fit_into_the_largest_datagram() {
+    let congestion = Congestion { algorithm: Algorithm::Fixed, max_window: 4_000_000 };
+    let mut pair = Pair::with(&Settings { congestion, ..Settings::default() }, &Settings::default());
+    let id = pair.ask(b"request", true);
+    pair.pass();
+    assert_eq!(pair.server().write(id, &vec![1; 300_000]), Ok(300_000));
+    pair.pass();
+    assert_eq!(read(pair.client(), id).0.len(), 300_000);
+    assert!((64_000..=65_487).contains(&pair.world.server.largest), "{}", pair.world.server.largest);
+}
+
 #[test]
 fn requests_and_answers_pass() {
     let mut pair = Pair::usual();

@@ -43,6 +43,8 @@ pub struct Side {
     pub retries: usize,
     address: SocketAddr,
     out: Vec<u8>,
+    /// The most bytes that were sent at once.
+    pub largest: usize,
 }
 
 /// A datagram on its way.
@@ -109,6 +111,7 @@ impl Side {
             retries: 0,
             address: if is_server { SERVER } else { CLIENT },
             out: Vec::new(),
+            largest: 0,
         }
     }
 
@@ -168,7 +171,8 @@ impl Side {
             while let Some(event) = connection.poll_event() {
                 self.events.push_back((*handle, event));
             }
-            while let Some(transmit) = connection.transmit(now, weir_quic::connection::BATCH, &mut self.out) {
+            while let Some(transmit) = connection.transmit(now, 64, &mut self.out) {
+                self.largest = self.largest.max(transmit.size);
                 sent.push((transmit, self.out[..transmit.size].to_vec()));
             }
             if !self.endpoint.settle(connection) {
