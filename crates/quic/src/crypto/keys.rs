@@ -4,6 +4,8 @@ use bytes::BytesMut;
 use quinn_proto::crypto::{self, CryptoError, KeyPair, Keys};
 use tls::quic::{DirectionalKeys, HeaderProtectionKey, PacketKeySet};
 
+use super::padding::length_without_padding;
+
 /// Bytes of a packet from the beginning of its number to its sample (RFC 9001, section 5.4.2).
 const NUMBER: usize = 4;
 /// Length of the sample in bytes, and of the tag, of all ciphers of TLS 1.3.
@@ -24,8 +26,9 @@ impl crypto::PacketKey for PacketKey {
     }
 
     fn decrypt(&self, packet: u64, header: &[u8], payload: &mut BytesMut) -> Result<(), CryptoError> {
-        let plain = self.0.decrypt_in_place(packet, header, payload.as_mut()).map_err(|_| CryptoError)?.len();
-        payload.truncate(plain);
+        let plain = self.0.decrypt_in_place(packet, header, payload.as_mut()).map_err(|_| CryptoError)?;
+        let length = length_without_padding(plain);
+        payload.truncate(length);
         Ok(())
     }
 

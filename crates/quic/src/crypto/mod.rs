@@ -2,6 +2,7 @@
 
 mod client;
 mod keys;
+mod padding;
 mod retry;
 mod server;
 mod session;
