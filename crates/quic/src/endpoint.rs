@@ -139,6 +139,13 @@ struct Serving {
     forces_retry: bool,
 }
 
+/// Whether a datagram is one that only servers send: Version Negotiation or Retry. They are not authenticated, and the library ends
+/// the connection of a client that seems to send one.
+fn is_of_server(datagram: &[u8]) -> bool {
+    let [first, version @ ..] = datagram.first_chunk::<5>().unwrap_or(&[0; 5]);
+    first & 0x80 != 0 && (*version == [0; 4] || *version == VERSION.to_be_bytes() && first & 0x30 == 0x30)
+}
+
 /// The connections of one address on one worker.
 pub struct Endpoint {
     inner: quinn_proto::Endpoint,
@@ -146,6 +153,8 @@ pub struct Endpoint {
     calendar: Arc<Calendar>,
     secrets: Secrets,
     serving: Option<Serving>,
+    /// Whether its connections are those of clients.
+    is_server: bool,
     /// Makes the ids that servers see in the first datagrams of connections to them.
     initial_ids: Arc<Mutex<Generator>>,
     counts: EndpointCounts,
@@ -174,7 +183,8 @@ impl Endpoint {
         let other = seed.map(|byte| !byte);
         let initial_ids = Arc::new(Mutex::new(Generator::new(Place::default(), &other)));
         let (calendar, counts) = (Arc::default(), EndpointCounts::default());
-        let mut own = Self { inner, clock, calendar, secrets, serving: None, initial_ids, counts, last_id };
+        let is_server = server.is_some();
+        let mut own = Self { inner, clock, calendar, secrets, serving: None, is_server, initial_ids, counts, last_id };
         own.serve(server);
         own
     }
@@ -205,6 +215,10 @@ impl Endpoint {
         self.calendar.set(wall);
         out.clear();
         let Datagram { bytes, peer, local, ecn } = *datagram;
+        if self.is_server && is_of_server(bytes) {
+            self.counts.note_dropped(bytes);
+            return Received::Nothing;
+        }
         let event = self.inner.handle(self.clock.instant(now), peer, local, mark(ecn), BytesMut::from(bytes), out);
         match event {
             None => {

@@ -114,3 +114,24 @@ fn versions_are_negotiated() {
         }
     }
 }
+
+/// Packets that only servers send end no connection, though they have its id and are not authenticated.
+#[test]
+fn packets_of_servers_are_ignored() {
+    for [first, version] in [[0xf0, 1], [0x80, 0], [0xff, 0]] {
+        let (mut world, tls) = World::usual();
+        world.connect(&tls, "a.test");
+        // The client's second datagram has the id that the server has chosen.
+        let ids = |world: &World| {
+            let mut sent = world.log.iter().filter(|(from, _)| *from == CLIENT);
+            sent.nth(1).map(|(_, bytes)| bytes[5..15].to_vec())
+        };
+        assert!(world.until(|world| ids(world).is_some()));
+        let forged = [&[first, 0, 0, 0, version][..], &ids(&world).unwrap(), &[5; 40]].concat();
+        world.inject(CLIENT, SERVER, &forged);
+        let handle = *world.client.connections.keys().next().unwrap();
+        world.shake(handle);
+        world.run_for(Duration::from_secs(1));
+        assert!(world.server.events.iter().all(|(_, event)| !matches!(event, Event::Closed(_))), "{first:x} {version}");
+    }
+}

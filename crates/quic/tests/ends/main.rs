@@ -8,5 +8,7 @@ mod endings;
 mod handshakes;
 mod hellos;
 mod network;
+mod raw;
 mod streams;
+mod violations;
 mod world;

@@ -157,3 +157,110 @@ fn marks_of_congestion_reduce_the_window() {
     assert!(after.congestion_events > 0, "{after:?}");
     assert!(!pair.world.server.events_of(pair.server).iter().any(|event| matches!(event, Event::Closed(_))));
 }
+
+/// Handshakes survive a network that loses or corrupts a third of all datagrams (interoperability cases "handshake loss" and
+/// "handshake corruption").
+#[test]
+fn handshakes_survive_heavy_loss_and_corruption() {
+    for corrupts in [false, true] {
+        for seed in 1..30 {
+            let (mut world, tls) = World::usual();
+            let mut numbers = Numbers(seed * 0x5eed);
+            world.link = Box::new(move |_, packet| {
+                if numbers.below(100) >= 30 {
+                    return true;
+                }
+                let at = numbers.below(packet.bytes.len() as u64) as usize;
+                packet.bytes[at] ^= 1 << numbers.below(8);
+                corrupts
+            });
+            let handle = world.connect(&tls, "a.test");
+            let settled = world.until(|world| {
+                let ended = |event: &&Event| matches!(event, Event::Connected | Event::Closed(_));
+                world.client.events_of(handle).iter().any(ended)
+            });
+            let events = world.client.events_of(handle);
+            assert!(settled && events.contains(&&Event::Connected), "{corrupts} {seed}: {events:?}");
+        }
+    }
+}
+
+/// Nothing passes for some seconds in the middle of a transfer ("blackhole").
+#[test]
+fn transfers_survive_a_silent_network() {
+    let mut pair = Pair::usual();
+    let begin = pair.world.now;
+    let silent = Duration::from_millis(20)..Duration::from_secs(6);
+    pair.world.link = Box::new(move |_, packet| !silent.contains(&packet.at.saturating_since(begin)));
+    let end = transfer(&mut pair, 300_000);
+    assert!(end.saturating_since(begin) > Duration::from_secs(6), "it was interrupted");
+    assert!(pair.server().statistics().lost_packets > 0);
+}
+
+/// The client moves to another address of another network in the middle of a transfer ("connection migration"): until that is
+/// validated, at most three times as many bytes are sent to it as were received from it.
+#[test]
+fn connections_migrate() {
+    let mut pair = Pair::usual();
+    let moved: SocketAddr = "198.51.100.7:6000".parse().unwrap();
+    let (mut count, mut received, mut sent, mut validated) = (0, 0, 0, false);
+    pair.world.link = Box::new(move |_, packet| {
+        count += 1;
+        if packet.from == CLIENT && count > 20 {
+            packet.from = moved;
+        }
+        // The answer to the challenge arrives with the second datagram from there at the earliest.
+        validated |= received > 0 && packet.from == moved;
+        if packet.from == moved {
+            received += packet.bytes.len();
+        } else if packet.to == moved && !validated {
+            sent += packet.bytes.len();
+            assert!(sent <= 3 * received, "{sent} for {received}");
+        }
+        true
+    });
+    transfer(&mut pair, 200_000);
+    assert_eq!(pair.server().peer(), moved);
+}
+
+/// Keys are updated while packets are lost and reordered ("key update").
+#[test]
+fn keys_are_updated_over_a_bad_network() {
+    let mut pair = Pair::usual();
+    let mut numbers = Numbers(77);
+    pair.world.link = Box::new(move |_, packet| {
+        packet.at = packet.at + Duration::from_millis(numbers.below(20));
+        numbers.below(100) >= 5
+    });
+    for _ in 0..5 {
+        pair.client().update_keys();
+        transfer(&mut pair, 50_000);
+        pair.server().update_keys();
+        transfer(&mut pair, 50_000);
+        pair.pass();
+    }
+    assert!(!pair.client().is_closed() && !pair.server().is_closed());
+}
+
+/// An attacker that observes the connection repeats the client's datagrams from its own address: the server goes on with the
+/// client (RFC 9000, section 9.3.3).
+#[test]
+fn repeated_datagrams_do_not_move_a_connection() {
+    let mut pair = Pair::usual();
+    let attacker: SocketAddr = "203.0.113.9:9".parse().unwrap();
+    let observed = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+    let taken = std::rc::Rc::clone(&observed);
+    pair.world.link = Box::new(move |_, packet| {
+        if packet.from == CLIENT {
+            taken.borrow_mut().push(packet.bytes.clone());
+        }
+        true
+    });
+    transfer(&mut pair, 20_000);
+    for bytes in observed.borrow().iter() {
+        pair.world.inject(attacker, SERVER, bytes);
+    }
+    pair.pass();
+    transfer(&mut pair, 20_000);
+    assert_eq!(pair.server().peer(), CLIENT);
+}
