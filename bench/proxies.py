@@ -9,8 +9,8 @@ import sys
 import time
 
 
-def free_port():
-    with socket.socket() as found:
+def free_port(kind=socket.SOCK_STREAM):
+    with socket.socket(type=kind) as found:
         found.bind(("127.0.0.1", 0))
         return found.getsockname()[1]
 

@@ -48,12 +48,13 @@ measure workers-sweep 2 1 --no-direct --only weir,haproxy,nginx "$@"
 measure connections 1 4 --no-direct "$@"
 measure forwarder 1 8 "$@"
 measure rate-sweep 1 1 --no-direct --only weir,haproxy,nginx "$@"
-# TLS and HTTP/2. AWSLC is the path of a HAProxy that is built with AWS-LC.
+# TLS, HTTP/2 and HTTP/3; programs without QUIC are left out of the latter. AWSLC is the path of a HAProxy that is built with AWS-LC.
 for scenario in tls-handshake-full tls-handshake-full-12 tls-handshake-full-rsa tls-handshake-resumed tls-handshake-resumed-12 \
-    tls-keep-alive tls-1m h2-h1 h2-h2 h2-grpc h2-1m h2-1000-streams h2-32-streams; do
+    tls-keep-alive tls-1m h2-h1 h2-h2 h2-grpc h2-1m h2-1000-streams h2-32-streams h3-return h3-h1 h3-1m h3-handshake-full \
+    h3-handshake-resumed; do
     measure $scenario 3 1.2 --no-direct "$@" ${AWSLC:+--set "haproxy_3=$AWSLC"}
 done
-for scenario in tls-idle h2-idle; do
+for scenario in tls-idle h2-idle h3-idle; do
     measure $scenario 1 6 --no-direct "$@" ${AWSLC:+--set "haproxy_3=$AWSLC"}
 done
 

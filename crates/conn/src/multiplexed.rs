@@ -107,16 +107,16 @@ pub enum ClientTerms {
     H3(h3::Terms),
 }
 
-/// Events of a client's connection since they were last taken, as its protocol counts them.
+/// Events of a connection since they were last taken, as its protocol counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClientCounts {
+pub enum HttpCounts {
     /// In HTTP/2.
     H2(h2::Counts),
     /// In HTTP/3.
     H3(h3::Counts),
 }
 
-/// Faults of a client, whatever its protocol.
+/// Faults of a peer, whatever its protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Faults {
     /// Glitches.
@@ -127,7 +127,7 @@ pub struct Faults {
     pub fatal: u32,
 }
 
-impl ClientCounts {
+impl HttpCounts {
     /// Whether nothing has happened.
     pub fn is_empty(&self) -> bool {
         match self {
@@ -136,7 +136,7 @@ impl ClientCounts {
         }
     }
 
-    /// Returns the client's faults.
+    /// Returns the peer's faults.
     pub fn faults(&self) -> Faults {
         match self {
             Self::H2(counts) => Faults { glitches: counts.glitches, malformed: counts.malformed, fatal: counts.fatal },
@@ -248,10 +248,10 @@ impl Connection {
     }
 
     /// Returns what has happened since this was called before.
-    pub fn take_counts(&self) -> ClientCounts {
+    pub fn take_counts(&self) -> HttpCounts {
         match self {
-            Self::H2(protocol) => ClientCounts::H2(protocol.take_counts()),
-            Self::H3(protocol) => ClientCounts::H3(protocol.take_counts()),
+            Self::H2(protocol) => HttpCounts::H2(protocol.take_counts()),
+            Self::H3(protocol) => HttpCounts::H3(protocol.take_counts()),
         }
     }
 
@@ -418,11 +418,12 @@ impl ServerConnection {
         }
     }
 
-    /// Returns the events since the last call, which are counted for HTTP/2 only.
-    pub fn take_counts(&self) -> h2::Counts {
+    /// Returns the events since the last call. `None`: its protocol counts none.
+    pub fn take_counts(&self) -> Option<HttpCounts> {
         match self {
-            Self::H2(protocol) => protocol.take_counts(),
-            Self::H3(_) | Self::Fcgi(_) => h2::Counts::default(),
+            Self::H2(protocol) => Some(HttpCounts::H2(protocol.take_counts())),
+            Self::H3(protocol) => Some(HttpCounts::H3(protocol.take_counts())),
+            Self::Fcgi(_) => None,
         }
     }
 }
@@ -439,6 +440,15 @@ impl Handover {
 }
 
 impl Requests {
+    /// Returns the protocol of the connection. `None`: it is not HTTP.
+    pub fn protocol(&self) -> Option<Protocol> {
+        match self {
+            Self::H2(_) => Some(Protocol::H2),
+            Self::H3(_) => Some(Protocol::H3),
+            Self::Fcgi(_) => None,
+        }
+    }
+
     /// Wakes the connection's task.
     pub fn wake(&self) {
         match self {

@@ -2,7 +2,7 @@
 //! descriptors are passed on. Must never read a datagram.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rt::net::{DatagramSocket, steered_index};
@@ -14,8 +14,24 @@ use crate::succession::message::Parcel;
 #[derive(Debug)]
 pub struct SocketGroup {
     members: Box<[GroupMember]>,
+    /// The line that has the address, as [`BindPlace::packed`]: a reload in place may assign it to another one.
+    owner: AtomicU64,
     /// Set when the address is closed.
     is_closed: AtomicBool,
+}
+
+/// A `bind` line: the index of its frontend, and its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BindPlace {
+    pub frontend: usize,
+    pub bind: usize,
+}
+
+impl BindPlace {
+    /// Returns it in 64 bits.
+    const fn packed(self) -> u64 {
+        (self.frontend as u64) << 32 | self.bind as u64 & 0xffff_ffff
+    }
 }
 
 /// A socket of a group.
@@ -48,14 +64,16 @@ impl SocketGroup {
             is_busy: AtomicBool::new(false),
         };
         let members = sockets.iter().zip(workers).map(member).collect();
-        let group = Arc::new(Self { members, is_closed: AtomicBool::new(false) });
-        sockets.into_iter().enumerate().map(move |(place, socket)| DatagramListening {
-            frontend,
-            bind,
-            place,
-            group: Arc::clone(&group),
-            socket,
-        })
+        let owner = AtomicU64::new(BindPlace { frontend, bind }.packed());
+        let group = Arc::new(Self { members, owner, is_closed: AtomicBool::new(false) });
+        let listening = move |(place, socket)| DatagramListening { place, group: Arc::clone(&group), socket };
+        sockets.into_iter().enumerate().map(listening)
+    }
+
+    /// Returns the line that has the address.
+    pub fn owner(&self) -> BindPlace {
+        let owner = self.owner.load(Ordering::Acquire);
+        BindPlace { frontend: (owner >> 32) as usize, bind: (owner & 0xffff_ffff) as usize }
     }
 
     /// Returns the identity of the group: that of its first socket.
@@ -94,10 +112,6 @@ impl Drop for SocketClaim {
 /// a group, in the order of the workers.
 #[derive(Debug)]
 pub struct DatagramListening {
-    /// Index of the frontend.
-    pub frontend: usize,
-    /// Index of its `bind` line.
-    pub bind: usize,
     /// Its index in the group.
     pub place: usize,
     pub group: Arc<SocketGroup>,
@@ -112,24 +126,25 @@ impl DatagramListening {
 
     /// Returns its place and its socket.
     pub fn split(self) -> (DatagramPlace, DatagramSocket) {
-        let Self { frontend, bind, place, group, socket } = self;
-        (DatagramPlace { frontend, bind, place, group }, socket)
+        let Self { place, group, socket } = self;
+        (DatagramPlace { place, group }, socket)
     }
 }
 
 /// The place of a UDP socket in the configuration.
 #[derive(Debug)]
 pub struct DatagramPlace {
-    /// Index of the frontend.
-    pub frontend: usize,
-    /// Index of its `bind` line.
-    pub bind: usize,
     /// Its index in the group.
     pub place: usize,
     pub group: Arc<SocketGroup>,
 }
 
 impl DatagramPlace {
+    /// The line that has the address now.
+    pub fn owner(&self) -> BindPlace {
+        self.group.owner()
+    }
+
     /// Whether the address was closed.
     pub fn is_closed(&self) -> bool {
         self.group.is_closed.load(Ordering::Acquire)
@@ -171,10 +186,6 @@ impl Drop for DatagramPlace {
 /// An open socket of a QUIC address, with a copy of its descriptor that can be passed to another process.
 #[derive(Debug)]
 pub struct OpenDatagrams {
-    /// Index of the frontend.
-    pub frontend: usize,
-    /// Index of its `bind` line.
-    pub bind: usize,
     /// `None` in a simulation, or if the descriptors were exhausted.
     descriptor: Option<OwnedFd>,
     group: Arc<SocketGroup>,
@@ -182,15 +193,26 @@ pub struct OpenDatagrams {
 
 impl OpenDatagrams {
     fn of(listening: &DatagramListening) -> Self {
-        let DatagramListening { frontend, bind, .. } = *listening;
         let descriptor = listening.socket.as_descriptor().and_then(|fd| fd.try_clone_to_owned().ok());
-        Self { frontend, bind, descriptor, group: Arc::clone(&listening.group) }
+        Self { descriptor, group: Arc::clone(&listening.group) }
+    }
+
+    /// Returns the line that has the address.
+    pub fn owner(&self) -> BindPlace {
+        self.group.owner()
     }
 
     /// Returns the descriptor, for passing it to another process, if there is one.
     pub fn as_descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.descriptor.as_ref().map(AsFd::as_fd)
     }
+}
+
+/// A QUIC address that moves from one `bind` line to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Relocation {
+    pub from: BindPlace,
+    pub to: BindPlace,
 }
 
 /// All sockets of QUIC addresses.
@@ -292,16 +314,30 @@ impl DatagramSockets {
     /// Returns the open sockets of an address, in the order of their group.
     pub fn at(&self, frontend: usize, bind: usize) -> Vec<Arc<OpenDatagrams>> {
         let holdings = self.lock();
-        holdings.open.iter().filter(|one| (one.frontend, one.bind) == (frontend, bind)).cloned().collect()
+        holdings.open.iter().filter(|one| one.owner() == BindPlace { frontend, bind }).cloned().collect()
+    }
+
+    /// Assigns addresses to other frontends, all at once. Their connections go on; those that begin from now on are the new
+    /// frontends'.
+    pub fn relocate(&self, moves: &[Relocation]) {
+        let holdings = self.lock();
+        let groups = holdings.open.iter().filter_map(|one| {
+            let to = moves.iter().find(|one_move| one_move.from == one.owner())?.to;
+            Some((Arc::clone(&one.group), to))
+        });
+        // An address may move to the place of another one that moves as well.
+        let groups: Vec<_> = groups.collect();
+        for (group, to) in groups {
+            group.owner.store(to.packed(), Ordering::Release);
+        }
     }
 
     /// Marks an address as closed. Its workers close the sockets once they are woken.
     pub fn close(&self, frontend: usize, bind: usize) {
         let mut holdings = self.lock();
-        let is_meant = |one: &DatagramListening| (one.frontend, one.bind) == (frontend, bind);
-        holdings.waiting.retain(|one| !is_meant(one));
+        holdings.waiting.retain(|one| one.group.owner() != BindPlace { frontend, bind });
         holdings.open.retain(|one| {
-            let is_closed = (one.frontend, one.bind) == (frontend, bind);
+            let is_closed = one.owner() == BindPlace { frontend, bind };
             if is_closed {
                 one.group.is_closed.store(true, Ordering::Release);
             }
@@ -325,7 +361,7 @@ mod tests {
     }
 
     fn places(found: &[DatagramListening]) -> Vec<(usize, usize)> {
-        found.iter().map(|one| (one.bind, one.place)).collect()
+        found.iter().map(|one| (one.group.owner().bind, one.place)).collect()
     }
 
     #[test]
@@ -353,6 +389,22 @@ mod tests {
             assert_eq!(copy.local_addr().unwrap(), address);
         }
         assert_eq!((sockets.at(3, 1).len(), sockets.at(3, 2).len(), sockets.at(0, 0).len()), (1, 0, 0));
+    }
+
+    /// Two addresses change places, and each is closed under its new one.
+    #[test]
+    fn addresses_change_their_places_at_once() {
+        let sockets = DatagramSockets::default();
+        sockets.add(listening(0, &[0, 1]));
+        sockets.add(listening(1, &[0]));
+        let taken = sockets.take(0);
+        let [from, to] = [0, 1].map(|bind| BindPlace { frontend: 3, bind });
+        sockets.relocate(&[Relocation { from, to }, Relocation { from: to, to: from }]);
+        assert_eq!((sockets.at(3, 0).len(), sockets.at(3, 1).len()), (1, 2));
+        assert_eq!((places(&taken), places(&sockets.take(1))), (vec![(1, 0), (0, 0)], vec![(1, 1)]));
+        sockets.close(3, 0);
+        let closed = taken.into_iter().map(|one| one.split().0.is_closed());
+        assert_eq!(closed.collect::<Vec<_>>(), [false, true]);
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub mod handshake;
 mod history;
 pub mod host;
 pub mod http_client;
+mod link_tally;
 pub mod listener;
 mod memory_pressure;
 pub mod ocsp;
@@ -65,7 +66,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use datagram_sockets::{DatagramListening, DatagramSockets};
+use datagram_sockets::{DatagramListening, DatagramSockets, Relocation};
 use frontends::Opening;
 use listener::Listening;
 use policy::program::Program;
@@ -276,6 +277,16 @@ pub fn receive(shared: &Arc<Process>, sockets: Vec<DatagramListening>) {
         };
         rt::post(worker as rt::WorkerId, Box::new(move || on_worker(job)));
     }
+}
+
+/// Assigns QUIC addresses to other frontends of the newest configuration. Call it once every worker has adopted that.
+pub fn relocate(shared: &Arc<Process>, moves: &[Relocation]) {
+    if moves.is_empty() {
+        return;
+    }
+    shared.service::<DatagramSockets>().relocate(moves);
+    wake_watchers(shared);
+    rt::spawn(rt::Class::Background, rt::NO_TAG, let_frontends_go(Arc::clone(shared)));
 }
 
 /// Closes addresses, each named by its frontend and its `bind` index. Clients that have connected by then are served.

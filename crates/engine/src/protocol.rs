@@ -8,8 +8,8 @@ use conn::glitches::GlitchLimits;
 use conn::h1::HeadLimits;
 use conn::h2;
 use conn::h3;
-use conn::multiplexed::{self, Beginning, ClientCounts, ClientTerms};
-use live::counters::{FrontCounters, Http2Counters, QuicCounters};
+use conn::multiplexed::{self, Beginning, ClientTerms, HttpCounts};
+use live::counters::{BackCounters, FrontCounters, Http2Counters, QuicCounters};
 use policy::program::{Global, Http2Limits, MuxProtocol};
 
 use crate::quic_counts;
@@ -153,16 +153,16 @@ fn http3_terms(global: &Global, grant: &Grant) -> h3::Terms {
 }
 
 /// Returns the number of log lines about requests that became no streams (`tune.h2.log-errors`).
-pub fn error_lines(counts: &ClientCounts, global: &Global) -> u32 {
+pub fn error_lines(counts: &HttpCounts, global: &Global) -> u32 {
     let faults = counts.faults();
     match counts {
-        ClientCounts::H2(_) => match global.streams.logged_errors {
+        HttpCounts::H2(_) => match global.streams.logged_errors {
             Http2ErrorsSpec::None => 0,
             Http2ErrorsSpec::Connection => faults.fatal,
             Http2ErrorsSpec::Stream => faults.fatal + faults.malformed,
         },
         // There is no such setting for HTTP/3.
-        ClientCounts::H3(_) => 0,
+        HttpCounts::H3(_) => 0,
     }
 }
 
@@ -213,7 +213,7 @@ impl Drop for Http2Connection<'_> {
     }
 }
 
-/// Counters of a client's HTTP/3 connection.
+/// Counters of an HTTP/3 connection.
 pub struct Http3Connection<'a>(&'a QuicCounters);
 
 impl<'a> Http3Connection<'a> {
@@ -229,16 +229,16 @@ impl<'a> Http3Connection<'a> {
     }
 }
 
-/// A client's multiplexed connection, in the counters of its protocol.
-pub enum ClientConnection<'a> {
+/// A multiplexed connection, in the counters of its protocol.
+pub enum CountedConnection<'a> {
     /// HTTP/2.
     H2(Http2Connection<'a>),
     /// HTTP/3.
     H3(Http3Connection<'a>),
 }
 
-impl<'a> ClientConnection<'a> {
-    /// Counts a connection that begins, and removes it from those of HTTP/1.
+impl<'a> CountedConnection<'a> {
+    /// Counts a client's connection that begins, and removes it from those of HTTP/1.
     pub fn begin(counters: &'a FrontCounters, protocol: multiplexed::Protocol) -> Self {
         counters.front.protocol.connections.subtract(1);
         match protocol {
@@ -247,11 +247,28 @@ impl<'a> ClientConnection<'a> {
         }
     }
 
+    /// Counts a connection to a server that begins.
+    pub fn to_server(counters: &'a BackCounters, protocol: multiplexed::Protocol) -> Self {
+        match protocol {
+            multiplexed::Protocol::H2 => Self::H2(Http2Connection::new(&counters.http2)),
+            multiplexed::Protocol::H3 => Self::H3(Http3Connection::new(counters.quic.used())),
+        }
+    }
+
+    /// Adds a peer's glitches.
+    pub fn count_glitches(&self, glitches: u32) {
+        let all = match self {
+            Self::H2(connection) => &connection.counters.glitches,
+            Self::H3(connection) => &connection.0.glitches,
+        };
+        all.add(glitches.into());
+    }
+
     /// Adds the events of the connection.
-    pub fn count(&self, counts: &ClientCounts) {
+    pub fn count(&self, counts: &HttpCounts) {
         match (self, counts) {
-            (Self::H2(connection), ClientCounts::H2(counts)) => connection.count(counts),
-            (Self::H3(connection), ClientCounts::H3(counts)) => connection.count(counts),
+            (Self::H2(connection), HttpCounts::H2(counts)) => connection.count(counts),
+            (Self::H3(connection), HttpCounts::H3(counts)) => connection.count(counts),
             // The counts are those of the connection's protocol.
             _ => {}
         }

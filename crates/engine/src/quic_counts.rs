@@ -1,7 +1,7 @@
-//! Counts what QUIC connections and their sockets do, in the counters of their frontend. Must never decide on a connection.
+//! Counts what QUIC connections and their sockets do, in the counters of their frontend or backend. Must never decide on a connection.
 
 use conn::h3;
-use conn::quic::{CloseCode, LinkCounts, ListenerCounts};
+use conn::quic::{CloseCode, LinkCounts, SocketCounts};
 use live::counters::{QuicCount, QuicCounters};
 use wire::h3::ErrorCode;
 
@@ -10,9 +10,9 @@ fn add<const N: usize>(counters: &QuicCounters, rows: [(QuicCount, u64); N]) {
     rows.iter().filter(|(_, count)| *count > 0).for_each(|(of, count)| counters.of(*of).add(*count));
 }
 
-/// Adds the counts of a listening socket.
-pub fn add_listener(counters: &QuicCounters, counts: &ListenerCounts) {
-    let ListenerCounts { endpoint, full } = counts;
+/// Adds the counts of a socket.
+pub fn add_socket(counters: &QuicCounters, counts: &SocketCounts) {
+    let SocketCounts { endpoint, full } = counts;
     add(
         counters,
         [
@@ -47,7 +47,7 @@ pub fn add_http3(counters: &QuicCounters, counts: &h3::Counts) {
     }
 }
 
-/// Counts the code with which a client has closed its connection.
+/// Counts the code with which a peer has closed its connection.
 pub fn add_close(counters: &QuicCounters, code: CloseCode) {
     let of = match code {
         CloseCode::Transport(code) => Some(of_transport(code)),

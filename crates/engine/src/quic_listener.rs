@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
-use conn::quic::{Arrival, Listener, ListenerCounts, Reception};
+use conn::quic::{Arrival, Listener, Reception, SocketCounts};
 use live::Entry;
 use policy::program::{QuicLimits, QuicListening};
 use quic::cid::Place;
@@ -13,7 +13,7 @@ use quic::endpoint::{ServerSettings, Settings};
 use quic::{Clock, Datagram, Endpoint, HalfOpen, Secrets, Transport, congestion, transport};
 
 use crate::datagram_queue::Order;
-use crate::datagram_sockets::{DatagramListening, DatagramPlace};
+use crate::datagram_sockets::{BindPlace, DatagramListening, DatagramPlace};
 use crate::frontends::Opening;
 use crate::generation::Generation;
 use crate::quic_counts;
@@ -49,7 +49,7 @@ impl SharedQuic {
 
 /// Returns whether connections are accepted from a socket.
 fn opening(place: &DatagramPlace, process: &Process) -> Opening {
-    if place.is_closed() { Opening::Shut } else { process.opening(place.frontend) }
+    if place.is_closed() { Opening::Shut } else { process.opening(place.owner().frontend) }
 }
 
 /// Returns the machine of a socket. `None`: its address does not exist in the newest configuration.
@@ -57,7 +57,7 @@ fn endpoint(worker: &Worker, place: &DatagramListening) -> Option<Endpoint> {
     let generation = worker.generation();
     let limits = &generation.program.global.quic;
     let shared = worker.process.service::<SharedQuic>();
-    let server = server_settings(worker, &generation, place.frontend, place.bind)?;
+    let server = server_settings(worker, &generation, place.group.owner())?;
     let settings = Settings {
         place: own_place(place.place, worker.process.service::<Succession>()),
         secrets: shared.secrets(limits),
@@ -74,10 +74,10 @@ fn own_place(place: usize, succession: &Succession) -> Place {
 }
 
 /// Returns the settings of connections at an address. `None`: it does not exist in that configuration.
-fn server_settings(worker: &Worker, generation: &Generation, frontend: usize, bind: usize) -> Option<ServerSettings> {
+fn server_settings(worker: &Worker, generation: &Generation, owner: BindPlace) -> Option<ServerSettings> {
     let limits = &generation.program.global.quic;
-    let proxy = generation.proxy(frontend);
-    let bind = proxy.frontend.as_ref()?.binds.get(bind)?;
+    let proxy = generation.proxy(owner.frontend);
+    let bind = proxy.frontend.as_ref()?.binds.get(owner.bind)?;
     let listening = bind.listening.quic.as_ref()?;
     let shared = worker.process.service::<SharedQuic>();
     Some(ServerSettings {
@@ -114,7 +114,7 @@ pub async fn accept<A>(worker: Rc<Worker>, place: DatagramListening, number: usi
     let succession = worker.process.service::<Succession>().clone();
     // An older process that receives from the same socket stops first.
     std::future::poll_fn(|cx| succession.predecessors().poll_taken(cx)).await;
-    let (mut accepting, mut number_served) = (Some(accepting), worker.generation().number());
+    let (mut accepting, mut served) = (Some(accepting), (worker.generation().number(), place.owner()));
     // Identifies this worker and listener among those that wait for a slot.
     let key = ((worker.id as u64) << 32) | number as u64;
     let own = own_place(place.place, &succession);
@@ -123,10 +123,11 @@ pub async fn accept<A>(worker: Rc<Worker>, place: DatagramListening, number: usi
     std::future::poll_fn(|cx| {
         let Receiver { worker, place, .. } = &receiver;
         let generation = worker.generation();
-        if generation.number() != number_served {
-            // Connections that begin from now on get the newest certificates and options.
-            number_served = generation.number();
-            if let Some(settings) = server_settings(worker, &generation, place.frontend, place.bind) {
+        let newest = (generation.number(), place.owner());
+        if newest != served {
+            // Connections that begin from now on get the newest certificates and options, of the frontend that has the address.
+            served = newest;
+            if let Some(settings) = server_settings(worker, &generation, place.owner()) {
                 listener.serve(settings);
             }
         }
@@ -163,9 +164,9 @@ fn poll<A>(cx: &mut Context<'_>, receiver: &mut Receiver, listener: &Listener, a
 /// Adds the counts of the socket to those of its frontend.
 fn count_datagrams(worker: &Worker, place: &DatagramPlace, listener: &Listener) {
     let counts = listener.take_counts();
-    if counts != ListenerCounts::default() {
+    if counts != SocketCounts::default() {
         let generation = worker.generation();
-        quic_counts::add_listener(generation.frontend(place.frontend).counters.front_quic.used(), &counts);
+        quic_counts::add_socket(generation.frontend(place.owner().frontend).counters.front_quic.used(), &counts);
     }
 }
 
@@ -255,8 +256,9 @@ fn begin(worker: &Rc<Worker>, place: &DatagramPlace, arrival: Arrival<'_>, key: 
     if rt::memory_is_scarce() {
         return arrival.ignore();
     }
-    let frontend = generation.frontend(place.frontend);
-    match initial::judge(worker, &frontend, place.bind, &arrival) {
+    let owner = place.owner();
+    let frontend = generation.frontend(owner.frontend);
+    match initial::judge(worker, &frontend, owner.bind, &arrival) {
         Verdict::Accept => {}
         Verdict::Drop => return arrival.ignore(),
         Verdict::Refuse => return arrival.refuse(),
@@ -266,25 +268,26 @@ fn begin(worker: &Rc<Worker>, place: &DatagramPlace, arrival: Arrival<'_>, key: 
     if arrival.wants_retry() {
         return arrival.retry();
     }
-    let Some(slots) = enter(worker, place, key) else { return arrival.ignore() };
+    let Some(slots) = enter(worker, owner, key) else { return arrival.ignore() };
     count(&worker.activity.accepted);
     let Some(link) = arrival.accept() else { return };
     worker.enter_session();
-    client::start_quic(worker, &frontend, place.bind, link, slots);
+    client::start_quic(worker, &frontend, owner.bind, link, slots);
 }
 
 /// Takes the slots that a connection needs, if limits and rates allow it now.
-fn enter(worker: &Worker, place: &DatagramPlace, key: u64) -> Option<Entry> {
+fn enter(worker: &Worker, owner: BindPlace, key: u64) -> Option<Entry> {
+    let BindPlace { frontend, bind } = owner;
     let live = &worker.process.live;
-    if let Some(slots) = live.enter_freely(place.frontend, place.bind) {
+    if let Some(slots) = live.enter_freely(frontend, bind) {
         return Some(slots);
     }
-    let slots = live.enter_or_park(place.frontend, place.bind, key, Waker::noop());
+    let slots = live.enter_or_park(frontend, bind, key, Waker::noop());
     let Some(slots) = slots else {
-        live.unpark(place.frontend, place.bind, key);
+        live.unpark(frontend, bind, key);
         return None;
     };
-    let admission = live.admit(place.frontend, place.bind, rt::now(), key, Waker::noop()).ok()?;
+    let admission = live.admit(frontend, bind, rt::now(), key, Waker::noop()).ok()?;
     admission.confirm();
     Some(slots)
 }

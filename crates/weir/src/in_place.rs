@@ -10,11 +10,11 @@ use crate::messages::Messages;
 use crate::reader::Reader;
 use crate::takeover::InheritedSockets;
 use engine::Addresses;
-use engine::datagram_sockets::DatagramSockets;
+use engine::datagram_sockets::{BindPlace, DatagramSockets, Relocation};
 use engine::free_slots::Vacancies;
 use engine::generation::Generation;
 use engine::worker::Process;
-use policy::program::Program;
+use policy::program::{Bind, BindAddress, Program};
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -47,6 +47,8 @@ struct ValidatedConfiguration {
     opened: AddedSockets,
     /// Removed addresses.
     went: Vec<(usize, usize)>,
+    /// QUIC addresses that other frontends get with their sockets.
+    relocated: Vec<Relocation>,
 }
 
 /// The destination of messages.
@@ -71,7 +73,7 @@ impl Renewal {
         let Some(read) = process.helpers.run(job).await.flatten() else {
             return FromWorker::Classic("there is no thread to read the configuration on".to_owned());
         };
-        let ValidatedConfiguration { generation: next, changes, opened, went } = match read {
+        let ValidatedConfiguration { generation: next, changes, opened, went, relocated } = match read {
             Ok(read) => read,
             Err(NotRenewed::Refused) => return FromWorker::Refused,
             Err(NotRenewed::Classic(why)) => return FromWorker::Classic(why),
@@ -84,6 +86,7 @@ impl Renewal {
             return FromWorker::Classic(refusal.to_string());
         }
         settled(process).await;
+        engine::relocate(process, &relocated);
         engine::receive(process, opened.datagrams);
         engine::listen(process, opened.streams);
         engine::stop_listening(process, &went);
@@ -134,7 +137,8 @@ impl Renewal {
         if !has_room && !program.global.maxconn_is_automatic {
             return Err(NotRenewed::Classic(format!("the limit on descriptors cannot be raised to {wanted}")));
         }
-        let addresses = Addresses::between(&before.program, &program);
+        let mut addresses = Addresses::between(&before.program, &program);
+        let relocated = relocated(process, &before.program, &program, &mut addresses).map_err(NotRenewed::Classic)?;
         let reuse_port = !(self.settings.no_reuse_port || spec.global.machine.no_reuse_port);
         let (moved, came) = moved(process, &before.program, &program, &addresses);
         let opened = match reader {
@@ -149,8 +153,51 @@ impl Renewal {
         let next = Generation::following(Arc::new(program), &before);
         next.know_specification(spec);
         next.know_text(sources.0.iter().map(|file| (file.name.clone(), file.bytes().to_vec())));
-        Ok(ValidatedConfiguration { generation: next, changes, opened, went: addresses.went })
+        Ok(ValidatedConfiguration { generation: next, changes, opened, went: addresses.went, relocated })
     }
+}
+
+/// Removes the QUIC addresses that move from one `bind` line to another from the added and removed ones, and returns them. Their
+/// sockets have connections, whose packets one listener has to get.
+///
+/// # Errors
+/// Why a new worker is needed.
+fn relocated(
+    process: &Process,
+    former: &Program,
+    next: &Program,
+    addresses: &mut Addresses,
+) -> Result<Vec<Relocation>, String> {
+    let mut found = Vec::new();
+    let places = |of: &[(usize, usize)]| -> Vec<BindPlace> {
+        of.iter().map(|(frontend, bind)| BindPlace { frontend: *frontend, bind: *bind }).collect()
+    };
+    for to in places(&addresses.came) {
+        let Some(wanted) = bind_at(next, to).filter(|bind| bind.listening.quic.is_some()) else { continue };
+        let is_same = |place: &BindPlace| {
+            let is_open = !process.service::<DatagramSockets>().at(place.frontend, place.bind).is_empty();
+            is_open && bind_at(former, *place).is_some_and(|bind| socket_of(bind) == socket_of(wanted))
+        };
+        let Some(from) = places(&addresses.went).into_iter().find(is_same) else { continue };
+        if bind_at(former, from).is_some_and(|bind| bind.listening.threads != wanted.listening.threads) {
+            return Err(format!("the threads of QUIC address '{}' change", wanted.text));
+        }
+        addresses.came.retain(|place| *place != (to.frontend, to.bind));
+        addresses.went.retain(|place| *place != (from.frontend, from.bind));
+        found.push(Relocation { from, to });
+    }
+    Ok(found)
+}
+
+/// Returns the `bind` line at a place.
+fn bind_at(program: &Program, place: BindPlace) -> Option<&Bind> {
+    program.proxies.get(place.frontend)?.frontend.as_ref()?.binds.get(place.bind)
+}
+
+/// Returns what two lines have in common if one socket can serve them.
+fn socket_of(bind: &Bind) -> (&BindAddress, Option<&str>, Option<&str>) {
+    let socket = &bind.listening.socket;
+    (&bind.address, socket.interface.as_deref(), socket.namespace.as_deref())
 }
 
 /// Returns the sockets of addresses that move from one frontend to another, and the other added addresses. Pending
@@ -162,26 +209,20 @@ fn moved(
     addresses: &Addresses,
 ) -> (InheritedSockets, Vec<(usize, usize)>) {
     let mut sockets = InheritedSockets::default();
-    let bind = |program: &'_ Program, (frontend, bind): (usize, usize)| {
-        let bind = program.proxies.get(frontend)?.frontend.as_ref()?.binds.get(bind)?;
-        let socket = &bind.listening.socket;
-        Some((bind.address.clone(), socket.interface.clone(), socket.namespace.clone()))
-    };
-    let went: Vec<_> = addresses.went.iter().map(|place| (*place, bind(former, *place))).collect();
-    let came = addresses.came.iter().copied().filter(|place| {
-        let wanted = bind(next, *place);
+    let place = |(frontend, bind): &(usize, usize)| BindPlace { frontend: *frontend, bind: *bind };
+    let went: Vec<_> = addresses.went.iter().map(|one| (*one, bind_at(former, place(one)).map(socket_of))).collect();
+    let came = addresses.came.iter().copied().filter(|one| {
+        let wanted = bind_at(next, place(one)).map(socket_of);
         let before = went.iter().find(|(_, went)| went.is_some() && *went == wanted);
         let Some(((frontend, bind), went)) = before else { return true };
         let streams = process.sockets().map(|sockets| sockets.at(*frontend, *bind)).unwrap_or_default();
-        let datagrams = process.service::<DatagramSockets>().at(*frontend, *bind);
-        let namespace = went.as_ref().and_then(|(_, _, namespace)| namespace.as_deref()).unwrap_or_default();
-        let open = streams.iter().map(|socket| socket.as_descriptor());
-        for socket in open.chain(datagrams.iter().map(|socket| socket.as_descriptor())) {
+        let namespace = went.and_then(|(_, _, namespace)| namespace).unwrap_or_default();
+        for socket in streams.iter().map(|socket| socket.as_descriptor()) {
             if let Some(copy) = socket.and_then(|socket| socket.try_clone_to_owned().ok()) {
                 sockets.add(namespace, copy);
             }
         }
-        streams.is_empty() && datagrams.is_empty()
+        streams.is_empty()
     });
     let came = came.collect();
     (sockets, came)

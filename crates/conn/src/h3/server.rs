@@ -16,7 +16,7 @@ use super::control::{self, Control};
 use super::handle::Handle;
 use super::state::{Order, Shared, State};
 use super::{Counts, Terms};
-use crate::quic::Link;
+use crate::quic::{Carried, Link, StreamView};
 use crate::server_info::About;
 
 /// State shared by the connection's task and its requests.
@@ -27,6 +27,12 @@ struct Exchanges {
     answers: Cell<u32>,
     /// Whether the connection has ended.
     over: Cell<bool>,
+}
+
+impl Carried for Exchanges {
+    fn streams(&self, most: usize) -> (Vec<StreamView>, usize) {
+        self.shared.streams(most)
+    }
 }
 
 /// Handle of a connection for tasks that begin requests on it.
@@ -47,6 +53,9 @@ impl ServerConnection {
         let about = About::of_quic(&link, tls);
         let shared = Shared { link, state: RefCell::new(State::new(Role::Client, terms)) };
         let exchanges = Rc::new(Exchanges { shared, about, answers: Cell::new(0), over: Cell::new(false) });
+        let carried: Rc<dyn Carried> = exchanges.clone();
+        exchanges.shared.link.carry(Rc::downgrade(&carried));
+        drop(carried);
         let requests = Requests(Rc::clone(&exchanges));
         (Self { exchanges, control }, requests)
     }

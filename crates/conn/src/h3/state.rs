@@ -68,7 +68,7 @@ impl Carried for Shared {
                 id: cell.id.number(),
                 unread: half.unread.len() + half.payload.len(),
                 is_ended: half.ended,
-                is_answered: half.complete,
+                is_complete: half.complete,
                 is_released: half.released,
             }
         });

@@ -26,7 +26,7 @@ pub struct Link(pub(super) Rc<State>);
 
 /// A connection, shared by its tasks and the listener.
 pub(super) struct State {
-    socket: Rc<Socket>,
+    pub(super) socket: Rc<Socket>,
     handle: Handle,
     pub(super) connection: RefCell<Connection>,
     /// The session's task.
@@ -47,12 +47,12 @@ pub(super) struct State {
     pub(super) migrations: Cell<u64>,
     /// Events that were taken.
     pub(super) counted: Cell<LinkCounts>,
-    /// The code with which the client has closed the connection.
+    /// The code with which the peer has closed the connection.
     pub(super) close_code: Cell<Option<CloseCode>>,
     /// The protocol that it carries.
     pub(super) carried: RefCell<Option<Weak<dyn Carried>>>,
     /// Whether its task receives the datagrams of the socket, which carries nothing else.
-    owns_socket: bool,
+    pub(super) owns_socket: bool,
     /// Datagrams received.
     heard: Cell<u64>,
     /// Whether processing a datagram has panicked: the connection has ended.

@@ -8,23 +8,15 @@ use std::task::{Context, Poll};
 
 use quic::cid::HandshakeIds;
 use quic::endpoint::ServerSettings;
-use quic::{Datagram, Endpoint, EndpointCounts, Incoming};
+use quic::{Datagram, Endpoint, Incoming};
 use rt::net::{DatagramSocket, ReceiveBatch};
 
 use super::link::Link;
 use super::socket::{Socket, with_out};
+use super::views::SocketCounts;
 
 /// A listening UDP socket of one worker.
 pub struct Listener(Rc<Socket>);
-
-/// The counts of a listening socket since they were last taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ListenerCounts {
-    /// Those of its datagrams that no connection has received.
-    pub endpoint: EndpointCounts,
-    /// How often the kernel had no room for datagrams.
-    pub full: u64,
-}
 
 /// A connection that a client begins. Dropping it ignores the datagram.
 pub struct Arrival<'l> {
@@ -95,8 +87,8 @@ impl Listener {
     }
 
     /// Returns the counts since this was called before.
-    pub fn take_counts(&self) -> ListenerCounts {
-        ListenerCounts { endpoint: self.0.machine.borrow_mut().take_counts(), full: self.0.full.take() }
+    pub fn take_counts(&self) -> SocketCounts {
+        self.0.take_counts()
     }
 
     /// The number of connections.

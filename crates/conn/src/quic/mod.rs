@@ -17,8 +17,8 @@ mod views;
 
 pub use dial::connect;
 pub use link::{HandshakeFailure, Link};
-pub use listener::{Arrival, Listener, ListenerCounts, Reception};
+pub use listener::{Arrival, Listener, Reception};
 pub use observer::{Observer, Statistics};
 pub use quic::Closed;
 pub(crate) use views::Carried;
-pub use views::{CloseCode, LinkCounts, StreamView};
+pub use views::{CloseCode, LinkCounts, SocketCounts, StreamView};

@@ -6,7 +6,7 @@ use std::rc::Rc;
 pub use quic::Statistics;
 
 use super::link::{Link, State};
-use super::views::{CloseCode, LinkCounts, StreamView};
+use super::views::{CloseCode, LinkCounts, SocketCounts, StreamView};
 
 /// A view of a connection, also after its end.
 #[derive(Clone)]
@@ -19,7 +19,12 @@ impl Observer {
         counts.since(&self.0.counted.replace(counts))
     }
 
-    /// Returns the code with which the client has closed the connection, if it has.
+    /// Returns the counts of the socket since this was called before, if it is the connection's own.
+    pub fn take_socket_counts(&self) -> Option<SocketCounts> {
+        self.0.owns_socket.then(|| self.0.socket.take_counts())
+    }
+
+    /// Returns the code with which the peer has closed the connection, if it has.
     pub fn close_code(&self) -> Option<CloseCode> {
         self.0.close_code.get()
     }
@@ -39,7 +44,7 @@ impl Observer {
         self.0.connection.borrow().statistics()
     }
 
-    /// Returns the local and the client's address.
+    /// Returns the local and the peer's address.
     pub fn addresses(&self) -> [SocketAddr; 2] {
         let (connection, listening) = (self.0.connection.borrow(), self.0.listening());
         [SocketAddr::new(connection.local().unwrap_or(listening.ip()), listening.port()), connection.peer()]

@@ -10,6 +10,8 @@ use quic::cid::HandshakeIds;
 use quic::{Datagram, Handle, Incoming, Input, Received, Transmit};
 use rt::net::{DatagramSocket, Datagrams, Ecn};
 
+use super::views::SocketCounts;
+
 /// Connections that are kept after a silent end (`silent-drop`), so that nothing answers their clients.
 const MOST_SILENT: usize = 256;
 
@@ -47,7 +49,7 @@ pub(super) struct Socket {
     /// Connections that have ended silently, the newest last.
     silent: RefCell<VecDeque<Rc<dyn DatagramReceiver>>>,
     /// How often the kernel had no room.
-    pub(super) full: Cell<u64>,
+    full: Cell<u64>,
 }
 
 /// A batch of datagrams that was not sent.
@@ -152,6 +154,11 @@ impl Socket {
         let links = self.links.borrow();
         let links = links.iter().filter_map(|link| link.as_ref()?.upgrade());
         links.filter_map(|link| link.handshake()).take(most).collect()
+    }
+
+    /// Returns the counts since this was called before.
+    pub(super) fn take_counts(&self) -> SocketCounts {
+        SocketCounts { endpoint: self.machine.borrow_mut().take_counts(), full: self.full.take() }
     }
 
     /// Sends an answer of the machine, which may be lost.

@@ -1,6 +1,6 @@
 //! The events and streams of a connection, as they are counted and shown. Must never refer to a connection.
 
-use quic::{Closed, Statistics};
+use quic::{Closed, EndpointCounts, Statistics};
 
 /// Events of a connection since they were last taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -15,7 +15,16 @@ pub struct LinkCounts {
     pub migrations: u64,
 }
 
-/// The code with which a client has closed its connection.
+/// The counts of a socket since they were last taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SocketCounts {
+    /// Those of its datagrams that no connection has received.
+    pub endpoint: EndpointCounts,
+    /// How often the kernel had no room for datagrams.
+    pub full: u64,
+}
+
+/// The code with which a peer has closed its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseCode {
     /// Of its transport.
@@ -25,7 +34,7 @@ pub enum CloseCode {
 }
 
 impl CloseCode {
-    /// Returns the code if the client has closed the connection.
+    /// Returns the code if the peer has closed the connection.
     pub(super) fn of(closed: &Closed) -> Option<Self> {
         match closed {
             Closed::ByPeer { code, .. } => Some(Self::Application(*code)),
@@ -69,11 +78,11 @@ pub struct StreamView {
     pub id: u64,
     /// Bytes that were received and not taken by the stream's task.
     pub unread: usize,
-    /// Whether the client has ended its message.
+    /// Whether the peer has ended its message.
     pub is_ended: bool,
-    /// Whether the answer has ended.
-    pub is_answered: bool,
-    /// Whether its task has released it: the client has not acknowledged all of the answer.
+    /// Whether Weir has ended its own.
+    pub is_complete: bool,
+    /// Whether its task has released it: the peer has not acknowledged all of it.
     pub is_released: bool,
 }
 

@@ -22,6 +22,7 @@ const SCRIPT: &str = concat!(
     include_str!("page/topology.js"),
     include_str!("page/table.js"),
     include_str!("page/actions.js"),
+    include_str!("page/protocols.js"),
     include_str!("page/charts.js"),
     include_str!("page/timeline.js"),
     include_str!("page/certificates.js"),

@@ -41,7 +41,7 @@ impl Columns {
 }
 
 /// Members of a sample's objects.
-pub(super) const SAMPLED: [&str; 26] = [
+pub(super) const SAMPLED: [&str; 29] = [
     "state",
     "scur",
     "qcur",
@@ -64,6 +64,9 @@ pub(super) const SAMPLED: [&str; 26] = [
     "hrsp_other",
     "req_tot",
     "conn_tot",
+    "h1req",
+    "h2req",
+    "h3req",
     "qtime",
     "ctime",
     "rtime",

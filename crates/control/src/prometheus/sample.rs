@@ -102,7 +102,11 @@ impl Samples<'_> {
         if value == Value::None {
             return false;
         }
-        let module = self.column.field.name.split('_').next().unwrap_or_default();
+        let module = match self.column.field.name.split('_').next().unwrap_or_default() {
+            // Two of the names, one of them misspelt, of counters of HTTP/3.
+            "qpack" | "pack" => "h3",
+            module => module,
+        };
         self.labelled(out, Some(module), None, &sample_value(&value));
         true
     }

@@ -162,10 +162,8 @@ impl<'a> Object<'a> {
     }
 
     fn quic_count(&self, of: impl Fn(&QuicCounters) -> &Count) -> u64 {
-        match self.kind {
-            Kind::Backend | Kind::Server(_) => 0,
-            _ => self.worker.process.counters.quic(self.proxy.index, of),
-        }
+        let front = !matches!(self.kind, Kind::Backend | Kind::Server(_));
+        self.worker.process.counters.quic(self.proxy.index, front, of)
     }
 
     pub(crate) fn tcp_count(&self, of: impl Fn(&ObjectCounters) -> &Count) -> Value {

@@ -36,7 +36,7 @@ impl Object {
             }
             Self::Listener(index, bind) => Cells::of(worker.proxies.get(index)?.binds.get(bind)?),
             Self::Backend(index) => {
-                let BackCounters { back, http2, content } = worker.proxies.get(index)?.serving();
+                let BackCounters { back, http2, content, .. } = worker.proxies.get(index)?.serving();
                 Cells { object: back, content: Some(content), http2: Some(http2) }
             }
             Self::Server(serial) => Cells::of(worker.server(serial)),

@@ -85,6 +85,7 @@ mod progress;
 mod protocols;
 mod queueing;
 mod quic_initial;
+mod quic_server_statistics;
 mod quic_statistics;
 mod rates;
 mod raw_tls;

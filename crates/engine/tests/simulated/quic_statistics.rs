@@ -23,9 +23,9 @@ fn serving(body: &str) -> Worlds {
     config(&format!("listen l\n    bind quic4@{QUIC} ssl crt a.pem\n    server s1 10.0.1.1:80\n{body}\n"))
 }
 
-/// Returns a counter of the only proxy.
+/// Returns a counter of the only proxy as a frontend.
 fn count(world: &World, of: QuicCount) -> u64 {
-    world.shared().counters.quic(0, |counters| counters.of(of))
+    world.shared().counters.quic(0, true, |counters| counters.of(of))
 }
 
 /// Returns the counters that are not 0.

@@ -4,6 +4,7 @@
 use super::cell::Count;
 use super::content::ContentCounters;
 use super::http2::Http2Counters;
+use super::quic::{LazyQuicCounters, QuicCounters};
 use super::{FrontCounters, ObjectCounters};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -41,6 +42,8 @@ pub struct BackCounters {
     pub back: ObjectCounters,
     /// Its connections of HTTP/2 with servers.
     pub http2: Http2Counters,
+    /// Its QUIC connections with servers.
+    pub quic: LazyQuicCounters,
     /// Bodies of its responses.
     pub content: ContentCounters,
 }
@@ -50,6 +53,7 @@ impl BackCounters {
         self.back.clear(all, false);
         if all {
             self.http2.clear();
+            self.quic.known().into_iter().for_each(QuicCounters::clear);
             self.content.clear();
         }
     }
@@ -107,6 +111,11 @@ impl ProxyCounters {
     pub(super) fn http2(&self, front: bool, of: impl Fn(&Http2Counters) -> &Count) -> u64 {
         let back = || self.served().map(|counters| &counters.http2);
         if front { Some(&self.front_http2) } else { back() }.map_or(0, |counters| of(counters).get())
+    }
+
+    /// Returns the counters of its QUIC connections with clients (`front`) or servers; `None`: nothing was counted.
+    pub(super) fn quic(&self, front: bool) -> Option<&QuicCounters> {
+        if front { self.front_quic.known() } else { self.served()?.quic.known() }
     }
 
     /// Returns a count of bodies of its responses, as a frontend (`front`) or a backend.

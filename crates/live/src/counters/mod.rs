@@ -17,7 +17,7 @@ pub use http2::Http2Counters;
 pub use kept::{CounterLine, KeptCounts, Side};
 pub use latency::{Latencies, LatencyCell, LatencySum, latency_of};
 pub use lazy::{BackCounters, ProxyCounters};
-pub use quic::{FrontQuicCounters, QuicCount, QuicCounters};
+pub use quic::{LazyQuicCounters, QuicCount, QuicCounters};
 pub use rate::Rate;
 
 use base::{AppendOnlyVec, Moment};
@@ -215,7 +215,7 @@ pub struct FrontCounters {
     /// Its HTTP/2 connections with clients.
     pub front_http2: Http2Counters,
     /// Its QUIC connections with clients.
-    pub front_quic: FrontQuicCounters,
+    pub front_quic: LazyQuicCounters,
     /// Bodies of its responses.
     pub front_content: ContentCounters,
 }
@@ -227,7 +227,7 @@ impl FrontCounters {
             binds: (0..binds).map(|_| ObjectCounters::default()).collect(),
             unused_connections: Count::default(),
             front_http2: Http2Counters::default(),
-            front_quic: FrontQuicCounters::default(),
+            front_quic: LazyQuicCounters::default(),
             front_content: ContentCounters::default(),
         }
     }
@@ -450,9 +450,9 @@ impl Counters {
         self.workers.iter().map(|worker| worker.proxies[proxy].http2(front, &of)).fold(0, u64::wrapping_add)
     }
 
-    /// Sums a counter of the QUIC connections of a frontend.
-    pub fn quic(&self, proxy: usize, of: impl Fn(&QuicCounters) -> &Count) -> u64 {
-        let counters = self.workers.iter().filter_map(|worker| worker.proxies[proxy].front_quic.known());
+    /// Sums a counter of QUIC, of a proxy's connections with clients (`front`) or servers.
+    pub fn quic(&self, proxy: usize, front: bool, of: impl Fn(&QuicCounters) -> &Count) -> u64 {
+        let counters = self.workers.iter().filter_map(|worker| worker.proxies[proxy].quic(front));
         counters.map(|counters| of(counters).get()).fold(0, u64::wrapping_add)
     }
 

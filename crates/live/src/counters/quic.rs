@@ -1,4 +1,5 @@
-//! Counters of QUIC and HTTP/3 of a frontend's connections with clients. Must never be counted in by two threads.
+//! Counters of QUIC and HTTP/3, of a frontend's connections with clients or of a backend's with servers. Must never be counted
+//! in by two threads.
 
 use std::sync::OnceLock;
 
@@ -148,14 +149,14 @@ pub enum QuicCount {
 /// The number of counters.
 const COUNTS: usize = QuicCount::ReassemblyGapLimit as usize + 1;
 
-/// The counters of a frontend that has a QUIC listener; others have none.
+/// The counters of a frontend with a QUIC listener, or of a backend with a QUIC server; others have none.
 #[derive(Debug)]
 pub struct QuicCounters {
     counts: [Count; COUNTS],
     /// Connections and streams; a stream is counted when its request begins.
     pub connections: Count,
     pub streams: Count,
-    /// Glitches of its clients.
+    /// Glitches of its peers.
     pub glitches: Count,
 }
 
@@ -186,9 +187,9 @@ impl QuicCounters {
 
 /// Counters that are allocated when the first one is counted.
 #[derive(Debug, Default)]
-pub struct FrontQuicCounters(OnceLock<Box<QuicCounters>>);
+pub struct LazyQuicCounters(OnceLock<Box<QuicCounters>>);
 
-impl FrontQuicCounters {
+impl LazyQuicCounters {
     /// Returns the counters to count in.
     pub fn used(&self) -> &QuicCounters {
         self.0.get_or_init(Box::default)

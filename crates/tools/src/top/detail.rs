@@ -100,6 +100,8 @@ pub fn topics(sample: &Sample, shown: &ViewRow, more: Option<&ProxyDetails>) -> 
         ("queue", queue(shown, &fields)),
         ("rates", rates(shown, &fields)),
         ("answers", answers(&fields)),
+        ("protocols", protocols(&fields)),
+        ("QUIC", quic(&fields)),
         ("times", times(&fields)),
         ("latency", percentiles(sample, shown)),
         ("errors", errors(&fields)),
@@ -203,6 +205,35 @@ fn rates(shown: &ViewRow, fields: &Fields<'_>) -> Vec<String> {
     let limit = fields.number("rate_lim").filter(|limit| *limit > 0);
     values.extend(limit.map(|limit| format!("limit {limit} sessions/s")));
     values
+}
+
+/// Returns the requests and connections of each protocol that the clients of a frontend have used.
+fn protocols(fields: &Fields<'_>) -> Vec<String> {
+    let columns = [("HTTP/1", "h1req", "h1sess"), ("HTTP/2", "h2req", "h2sess"), ("HTTP/3", "h3req", "h3sess")];
+    let shown = |(name, requests, connections): (&str, &str, &str)| {
+        let [requests, connections] = [requests, connections].map(|column| fields.number(column).unwrap_or(0));
+        let is_used = requests > 0 || connections > 0;
+        is_used.then(|| format!("{name}: {requests} requests, {connections} connections"))
+    };
+    columns.into_iter().filter_map(shown).collect()
+}
+
+/// Returns what QUIC has counted; nothing if there were no packets.
+fn quic(fields: &Fields<'_>) -> Vec<String> {
+    let columns = [
+        ("quic_half_open_conn", "handshakes in progress"),
+        ("quic_hdshk_fail", "failed handshakes"),
+        ("quic_lost_pkt", "packets lost"),
+        ("quic_retry_sent", "Retry packets sent"),
+        ("quic_dropped_pkt", "datagrams dropped"),
+        ("quic_conn_migration_done", "address changes"),
+    ];
+    let sent = fields.number("quic_sent_pkt").unwrap_or(0);
+    let mut values = faults(fields, &columns);
+    if sent > 0 {
+        values.insert(0, format!("{sent} packets sent"));
+    }
+    if values.first().is_some_and(|first| first == "none") { Vec::new() } else { values }
 }
 
 fn answers(fields: &Fields<'_>) -> Vec<String> {
@@ -341,6 +372,27 @@ mod tests {
         // Details of another proxy are not used.
         let other = ProxyDetails { proxy: "www".to_owned(), ..ProxyDetails::parse("app", MORE) };
         assert_eq!(values(&all(2, Some(&other)), "last error"), "");
+    }
+
+    /// Protocols that were not used, and counts of 0, are left out.
+    #[test]
+    fn protocols_and_quic_are_counted() {
+        let names =
+            "h1req,h2req,h3req,h1sess,h2sess,h3sess,quic_sent_pkt,quic_lost_pkt,quic_half_open_conn,quic_hdshk_fail,";
+        let text = |values: &str| {
+            let title = "# pxname,svname,status,type,";
+            format!("Name: Weir\n\n{title}{names}\nwww,FRONTEND,OPEN,0,{values}\n\n")
+        };
+        let found = |values: &str| {
+            let sample = Sample::parse(&text(values)).expect("an answer");
+            let topics = topics(&sample, &with_rates(&sample, None)[0], None);
+            ["protocols", "QUIC"].map(|title| self::values(&topics, title))
+        };
+        let protocols = "HTTP/1: 7 requests, 2 connections | HTTP/3: 30 requests, 4 connections";
+        let quic = "90 packets sent | 1 handshakes in progress | 3 packets lost";
+        assert_eq!(found("7,0,30,2,0,4,90,3,1,0,"), [protocols, quic]);
+        assert_eq!(found("0,0,0,0,0,0,0,0,0,5,"), ["", "5 failed handshakes"]);
+        assert_eq!(found("0,0,0,0,0,0,0,0,0,0,"), ["", ""]);
     }
 
     #[test]

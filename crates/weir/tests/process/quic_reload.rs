@@ -2,7 +2,7 @@
 //! its packets is lost to another one. `RELOADS=100` runs longer.
 
 use crate::quic_client::Client;
-use crate::quic_sockets::free_address;
+use crate::quic_sockets::{free_address, sockets};
 use crate::reload::Service;
 use crate::support::{DEFAULTS, Folder, Running, connect, exchange, free_port, get};
 use quic::Closed;
@@ -184,4 +184,56 @@ fn a_reload_in_place_keeps_connections() {
     assert_eq!(Client::connect(address).get("/"), "two");
     assert_eq!(service.worker(), worker);
     client.close();
+}
+
+/// An address that moves to another frontend in place keeps its sockets and its connections; those that begin afterwards are the
+/// other frontend's. Two listeners that read one socket would lose the packets of each other.
+#[test]
+fn an_address_moves_to_another_frontend_in_place() {
+    let (folder, address) = (Folder::new(), free_address());
+    let pem = folder.write("site.pem", SITE);
+    let folder_path = folder.path("").display().to_string();
+    let sections = |owner: &str, thread: &str| {
+        let section = |name: &str| {
+            let quic = match name == owner {
+                true => format!("    bind quic4@{}:{} ssl crt {pem} {thread}\n", address.0, address.1),
+                false => String::new(),
+            };
+            format!(
+                "frontend {name}\n    mode http\n    bind {folder_path}/{name}.sock\n{quic}    \
+                 http-request return status 200 content-type text/plain string {name}\n"
+            )
+        };
+        format!("{}    bind 127.0.0.1:PORT\n{}", section("one"), section("two"))
+    };
+    let global = "    nbthread 2\n";
+    let service = Service::start_with(global, &sections("one", ""), folder);
+    let before = sockets(address.0, address.1);
+    let mut clients: Vec<(Client, &str)> = Vec::new();
+    // To the other one, and back.
+    for (owner, reloads) in [("one", false), ("two", true), ("one", true)] {
+        let waiting: Vec<_> = clients.iter_mut().map(|(client, _)| client.send("/")).collect();
+        if reloads {
+            service.write(global, &sections(owner, ""));
+            let answer = service.reload();
+            assert!(answer.starts_with("Success=1\n") && answer.contains("Reloaded in place"), "{answer}");
+        }
+        for ((client, name), id) in clients.iter_mut().zip(waiting) {
+            assert_eq!(client.answer(id).1, *name);
+        }
+        clients.extend((0..8).map(|_| (Client::connect(address), owner)));
+        for _ in 0..3 {
+            for (client, name) in &mut clients {
+                assert_eq!(client.get("/"), *name);
+            }
+        }
+        assert_eq!(sockets(address.0, address.1), before);
+    }
+    let worker = service.worker();
+    service.write(global, &sections("two", "thread 1"));
+    let answer = service.reload();
+    assert!(answer.starts_with("Success=1\n") && !answer.contains("Reloaded in place"), "{answer}");
+    assert_ne!(service.worker(), worker);
+    assert_eq!(Client::connect(address).get("/"), "two");
+    clients.into_iter().for_each(|(client, _)| client.close());
 }

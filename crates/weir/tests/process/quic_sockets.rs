@@ -18,7 +18,7 @@ pub fn free_address() -> (Ipv4Addr, u16) {
 }
 
 /// The inodes of the UDP sockets that are bound to an address.
-fn sockets(address: Ipv4Addr, port: u16) -> Vec<u64> {
+pub fn sockets(address: Ipv4Addr, port: u16) -> Vec<u64> {
     let local = format!("{:08X}:{port:04X}", u32::from_le_bytes(address.octets()));
     let table = std::fs::read_to_string("/proc/net/udp").expect("a table");
     let lines = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());

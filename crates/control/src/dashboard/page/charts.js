@@ -24,7 +24,8 @@ function chartsOf(row, frame) {
     new Chart({ title: "Traffic per second", unit: format.bytes, tick: format.size, frame, series: [
       line("to clients", "sent", "var(--c-green)"), line("from clients", "received", "var(--c-violet)")] }),
   ];
-  return made.concat(lastChart(row, frame));
+  const byProtocol = !row || row.kind === "frontend" ? [protocolChart(frame)] : [];
+  return made.concat(lastChart(row, frame), byProtocol);
 }
 
 function lastChart(row, frame) {

@@ -48,6 +48,7 @@ const objectView = (kind) => ({
     this.card = kind === "server" ? new StateCard() : null;
     this.trouble = kind === "backend" ? new Problems((one) => one.key === this.proxy || one.key.startsWith(`server/${this.proxy}/`), true) : null;
     this.actions = kind === "server" ? actions(row) : null;
+    this.protocols = kind === "server" ? null : new Protocols();
     this.recent = new Recent(row);
     const up = kind === "server" ? h("a", { href: linkOf({ kind: "backend", proxy: this.proxy }) }, this.proxy) : h("a", { href: "#/" }, "Overview");
     const parts = [
@@ -61,6 +62,7 @@ const objectView = (kind) => ({
       this.rows = new Rows(objectColumns("server"), "This backend has no servers, or too many to show them all at once.");
       parts.push(panel("Servers", this.rows.node));
     }
+    if (this.protocols) parts.push(this.protocols);
     parts.push(panel("Events", this.recent.node, h("a", { class: "more", href: "#/events?proxy=" + encodeURIComponent(this.proxy) }, "All events")), panel("All values", this.values));
     this.root.replaceChildren(...parts.filter(Boolean).map((part) => part.node || part));
     this.load().catch(() => {});
@@ -73,6 +75,7 @@ const objectView = (kind) => ({
     const found = (await fetchJson(path, filter))[path].find((row) => row.kind === kind && (kind !== "server" || row.name === this.name));
     if (!found) return;
     this.extra = found;
+    if (this.protocols) this.protocols.show(found);
     const shown = Object.entries(found).filter(([, value]) => value !== "" && typeof value !== "object");
     const names = shown.map(([name]) => name).join();
     if (names !== this.shownNames) {

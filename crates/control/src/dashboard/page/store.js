@@ -26,7 +26,7 @@ async function change(backend, server, form) {
 
 // Values of a frontend, a backend or a server over time. Counts are rates per second.
 const MEASURES = ["requests", "ok", "e4", "e5", "errors", "failed", "received", "sent", "current", "queued", "p50", "p95", "p99",
-  "connections", "usable", "down", "queue", "connect", "response"];
+  "connections", "usable", "down", "queue", "connect", "response", "h1", "h2", "h3"];
 // Number of samples that are kept for each object.
 const WINDOW = 300;
 // Members of recorded intervals: [member, measure, whether it is a count].
@@ -173,6 +173,7 @@ const store = {
       errors: rest(sum("ereq", "econ", "eresp"), unused),
       received: rate("bin"), sent: rate("bout"), current: row.scur, queued: row.qcur,
       p50: row.p50, p95: row.p95, p99: row.p99, connections: rate("conn_tot"), queue: row.qtime, connect: row.ctime, response: row.rtime,
+      h1: rate("h1req"), h2: rate("h2req"), h3: rate("h3req"),
     };
     complete(now);
     object.row = row;

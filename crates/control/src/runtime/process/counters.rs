@@ -35,7 +35,7 @@ impl CounterSources<'_> {
     }
 
     fn http3(&self, of: impl Fn(&QuicCounters) -> &live::counters::Count) -> u64 {
-        self.proxies.iter().map(|index| self.process.counters.quic(*index, &of)).sum()
+        self.proxies.iter().map(|index| self.process.counters.quic(*index, true, &of)).sum()
     }
 
     fn http2(&self, front: bool, of: impl Fn(&Http2Counters) -> &live::counters::Count) -> u64 {

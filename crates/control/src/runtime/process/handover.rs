@@ -101,8 +101,9 @@ impl PassedSocket {
 
 /// Returns the options of a QUIC address.
 fn options<'a>(program: &'a Program, socket: &OpenDatagrams) -> Option<&'a SocketOptions> {
-    let frontend = program.proxies.get(socket.frontend)?.frontend.as_ref()?;
-    Some(&frontend.binds.get(socket.bind)?.listening.socket)
+    let owner = socket.owner();
+    let frontend = program.proxies.get(owner.frontend)?.frontend.as_ref()?;
+    Some(&frontend.binds.get(owner.bind)?.listening.socket)
 }
 
 /// Writes names with their lengths.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use base::Key;
 use config::spec::RuntimeLevel;
 use conn::quic::StreamView;
-use engine::quic_connections::QuicConnection;
+use engine::quic_connections::{QuicConnection, QuicKey};
 use engine::worker::Worker;
 
 use super::super::call::Anonymization;
@@ -112,13 +112,13 @@ impl Filter {
         }))
     }
 
-    /// Whether a connection of a client is shown.
-    fn admits(self, id: u64, is_closing: bool) -> bool {
+    /// Whether a connection is shown.
+    fn admits(self, id: u64, to_server: bool, is_closing: bool) -> bool {
         match self {
-            Self::Active => !is_closing,
+            Self::Active => !to_server && !is_closing,
             Self::All => true,
-            Self::Closing => is_closing,
-            Self::ToServers => false,
+            Self::Closing => !to_server && is_closing,
+            Self::ToServers => to_server,
             Self::One(one) => one == id,
         }
     }
@@ -204,14 +204,30 @@ async fn show_worker(call: &mut Call<'_, Worker>, number: usize, query: QuicQuer
     }
 }
 
-/// Returns the text of a batch of connections after `from`, and the tag to continue after.
-fn describe(worker: &Rc<Worker>, query: QuicQuery, from: Option<u64>, hiding: Anonymization) -> (String, Option<u64>) {
+/// Set in the identifier of a connection to a server; that of a client's is the one of its session.
+const TO_SERVER: u64 = 1 << 63;
+
+/// Returns the identifier of a connection, unique over all workers.
+fn identifier(worker: usize, key: QuicKey) -> u64 {
+    match key {
+        QuicKey::Client(tag) => id_of(worker, Key::from_bits(tag)),
+        QuicKey::Server(number) => TO_SERVER | id_of(worker, Key::from_bits(number)),
+    }
+}
+
+/// Returns the text of a batch of connections after `from`, and the key to continue after.
+fn describe(
+    worker: &Rc<Worker>,
+    query: QuicQuery,
+    from: Option<QuicKey>,
+    hiding: Anonymization,
+) -> (String, Option<QuicKey>) {
     let mut text = String::new();
     let connections = worker.quic.after(from, BATCH);
-    let last = if connections.len() < BATCH { None } else { connections.last().map(|(tag, _)| *tag) };
-    for (tag, connection) in connections {
-        let id = id_of(worker.id, Key::from_bits(tag));
-        if query.filter.admits(id, connection.observer.is_closed()) {
+    let last = if connections.len() < BATCH { None } else { connections.last().map(|(key, _)| *key) };
+    for (key, connection) in connections {
+        let (id, to_server) = (identifier(worker.id, key), matches!(key, QuicKey::Server(_)));
+        if query.filter.admits(id, to_server, connection.observer.is_closed()) {
             let shown = Shown { id, worker: worker.id, connection: &connection, hiding };
             match query.format {
                 Format::Oneline => shown.line(&mut text),
@@ -232,7 +248,7 @@ struct Shown<'c> {
 }
 
 impl Shown<'_> {
-    /// Returns the local and the client's address.
+    /// Returns the local and the peer's address.
     fn addresses(&self) -> [String; 2] {
         let addresses = self.connection.observer.addresses();
         addresses.map(|address| self.hiding.address(&address.to_string()).into_owned())
@@ -247,7 +263,11 @@ impl Shown<'_> {
             (false, false) => "ESTAB",
         };
         let [local, foreign] = self.addresses();
-        let name = self.hiding.name(&self.connection.frontend().name).into_owned();
+        let mut name = self.hiding.name(self.connection.proxy()).into_owned();
+        if let Some(server) = self.connection.server() {
+            name.push('/');
+            name.push_str(&self.hiding.name(server));
+        }
         let _ = writeln!(
             text,
             "{:#x}[{:02}]/{name:<16} {state:<7} {:>9} {:>6} {:>6} {local:>23} {foreign:>23} - -",
@@ -288,9 +308,9 @@ impl Shown<'_> {
                 text,
                 "  loc. TPs:\n    midle_timeout={}ms\n    md={} msd_bidi_r={} ms_bidi={}",
                 limits.idle_timeout.unwrap_or_default().as_millis(),
-                limits.streams.connection_window,
-                limits.streams.stream_window,
-                limits.streams.concurrent,
+                limits.connection_window,
+                limits.stream_window,
+                limits.streams,
             );
         }
         let streams = observer.streams(MOST_STREAMS);
@@ -340,9 +360,9 @@ impl Shown<'_> {
     }
 }
 
-/// Returns the sides that have ended: 1 for the client's, 2 for the answer's.
+/// Returns the sides that have ended: 1 for the peer's, 2 for Weir's.
 fn closed_sides(view: &StreamView) -> u8 {
-    u8::from(view.is_ended) | u8::from(view.is_answered) << 1
+    u8::from(view.is_ended) | u8::from(view.is_complete) << 1
 }
 
 #[cfg(test)]
@@ -390,15 +410,25 @@ mod tests {
     #[test]
     fn filters_select_by_state_and_id() {
         let rows = [
-            (Filter::Active, [true, false]),
-            (Filter::All, [true, true]),
-            (Filter::Closing, [false, true]),
-            (Filter::ToServers, [false, false]),
-            (Filter::One(7), [true, true]),
-            (Filter::One(8), [false, false]),
+            (Filter::Active, [true, false, false, false]),
+            (Filter::All, [true, true, true, true]),
+            (Filter::Closing, [false, true, false, false]),
+            (Filter::ToServers, [false, false, true, true]),
+            (Filter::One(7), [true, true, true, true]),
+            (Filter::One(8), [false, false, false, false]),
         ];
+        let states = [(false, false), (false, true), (true, false), (true, true)];
         for (filter, expected) in rows {
-            assert_eq!([false, true].map(|is_closing| filter.admits(7, is_closing)), expected, "{filter:?}");
+            let admits = states.map(|(to_server, is_closing)| filter.admits(7, to_server, is_closing));
+            assert_eq!(admits, expected, "{filter:?}");
         }
+    }
+
+    /// The number of a connection to a server may be that of a session.
+    #[test]
+    fn identifiers_differ_by_the_peer_and_the_worker() {
+        let rows = [(0, QuicKey::Client(1)), (0, QuicKey::Server(1)), (1, QuicKey::Server(1))];
+        let ids = rows.map(|(worker, key)| identifier(worker, key));
+        assert_eq!(ids, [0x1_0000_0000_0001, 0x8001_0000_0000_0001, 0x8002_0000_0000_0001]);
     }
 }

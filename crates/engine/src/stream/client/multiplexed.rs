@@ -12,7 +12,7 @@ use live::{StreamShare, StreamShares};
 use policy::program::StreamLimits;
 use rt::LocalRc;
 
-use crate::protocol::{self, ClientConnection, Grant, REVERSED};
+use crate::protocol::{self, CountedConnection, Grant, REVERSED};
 use crate::session::Session;
 use crate::session::task::StreamTask;
 use crate::stream::client::client_limit::{self, Member, Place, PlaceResult, QueuedStream, Scope};
@@ -229,7 +229,7 @@ struct Carrying<'s, C> {
     session: &'s LocalRc<StreamTask>,
     client: &'s mut C,
     connection: Connection,
-    open: ClientConnection<'s>,
+    open: CountedConnection<'s>,
     /// Its share of the limit for all connections.
     _share: Option<Box<StreamShare>>,
     crowd: Option<Member>,
@@ -255,7 +255,7 @@ impl<'s, C: ClientSide> Carrying<'s, C> {
         Self {
             session,
             client,
-            open: ClientConnection::begin(session.counters(), connection.protocol()),
+            open: CountedConnection::begin(session.counters(), connection.protocol()),
             connection,
             _share: share,
             crowd: session.client().map(|client| Member::of(Scope::Streams, client)),

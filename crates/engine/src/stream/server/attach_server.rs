@@ -146,7 +146,7 @@ async fn join(load: Load, joining: Joining, presence: Presence, mut connection: 
         }
         next.is_some()
     };
-    let watched = Watched { proxy: joining.server.0, server: kind.server, interval: joining.interval, is_http2: true };
+    let watched = Watched { proxy: joining.server.0, server: kind.server, interval: joining.interval };
     move_frames(worker, watched, &mut connection, &requests, look).await;
     worker.links.note_ended(pool, &requests);
     let Some((next, mut presence)) = next.zip(presence) else { return };

@@ -11,6 +11,7 @@ pub mod persistence;
 pub mod private_connections;
 pub(super) mod proxy_header;
 pub(super) mod quic;
+mod quic_tally;
 pub(super) mod redirect;
 pub(super) mod reversed;
 #[allow(unreachable_code, unused_variables, reason = "tests have the only such protocol")]

@@ -15,6 +15,8 @@ use tls::HandshakeInfo;
 
 use super::attempt::{Attempt, Missing, Plan, address_of, server_identity};
 use super::connect::{Request, WaitResult};
+use super::quic_tally::ServerTally;
+use super::server_multiplex::NewConnection;
 use super::{private_connections, server_multiplex};
 use crate::check::Sign;
 use crate::handshake::{are_too_many, quic_error};
@@ -24,6 +26,7 @@ use crate::stream::record::metrics::{self, Handshake};
 /// A connection whose handshake has begun.
 struct Begun {
     link: QuicLink,
+    tally: ServerTally,
     pool_key: Option<Box<OwnedPoolKey>>,
     generation: u32,
 }
@@ -38,11 +41,13 @@ impl Request<'_> {
         place: Option<Reservation>,
     ) -> Attempt {
         let Some(tls) = server.connecting.tls.as_deref() else { return Attempt::Unable };
-        let Begun { link, pool_key, generation } = match self.begin_quic(server, tls, plan) {
+        let Begun { link, tally, pool_key, generation } = match self.begin_quic(server, tls, plan) {
             Ok(begun) => begun,
             Err(over) => return over,
         };
-        let info = match self.shake(server, &link).await {
+        let shaken = self.shake(server, &link).await;
+        tally.end_handshake(shaken.as_ref().is_err_and(|over| !matches!(over, Attempt::Gone)));
+        let info = match shaken {
             Ok(info) => info,
             Err(over) => return over,
         };
@@ -53,8 +58,8 @@ impl Request<'_> {
         let (answers, glitches, first) = (0, 0, self.first);
         let link = Link { carrier, answers, glitches, private, first, generation, place, pool_key };
         let shared = !private && backend.http_reuse != HttpReuse::Never;
-        let proxy = self.proxy.index;
-        Attempt::Connected(server_multiplex::start(self.session, proxy, server, shared, link, connection, requests))
+        let fresh = NewConnection { connection, requests, tally: Some(tally) };
+        Attempt::Connected(server_multiplex::start(self.session, self.proxy.index, server, shared, link, fresh))
     }
 
     /// Opens the socket, and begins the handshake. The error is the result of an attempt that has failed immediately.
@@ -79,7 +84,8 @@ impl Request<'_> {
             self.note_error(ConnectionError::TLS_HANDSHAKE);
             Attempt::Refused
         })?;
-        Ok(Begun { link, pool_key: plan.keep(port), generation })
+        let tally = ServerTally::new(worker, self.proxy, server, link.observer());
+        Ok(Begun { link, tally, pool_key: plan.keep(port), generation })
     }
 
     /// Opens a UDP socket. If file descriptors are exhausted, an idle connection is closed first.

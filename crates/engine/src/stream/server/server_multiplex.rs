@@ -8,7 +8,7 @@ use std::time::Duration;
 use config::spec::HttpReuse;
 use conn::carrier::SharedUse;
 use conn::fcgi;
-use conn::h2::{Counts, Terms};
+use conn::h2::Terms;
 use conn::link::Link;
 use conn::multiplexed::{Ping, Protocol, Requests, ServerConnection};
 use conn::quic::Link as QuicLink;
@@ -19,11 +19,13 @@ use tls::HandshakeInfo;
 
 use crate::check::trace;
 use crate::outgoing_quic::http3_terms;
-use crate::protocol::{Http2Connection, http2_terms};
+use crate::protocol::{CountedConnection, http2_terms};
 use crate::session::Session;
 use crate::stream::record::metrics::{self, Handshake};
 use crate::stream::request::head_limits::head_limits;
 use crate::worker::Worker;
+
+use super::quic_tally::ServerTally;
 
 /// Returns the protocol of all connections to a server if it is not HTTP/1. `None`: HTTP/1, or negotiated during the TLS
 /// handshake.
@@ -64,7 +66,7 @@ pub fn open(
     let (connection, requests) = ServerConnection::new(protocol, carrier.into_transport()?, terms)?;
     let carrier = requests.begin()?;
     let link = Link { carrier, answers, glitches, private, first, generation, place, pool_key };
-    Some(start(session, proxy, server, shared, link, connection, requests))
+    Some(start(session, proxy, server, shared, link, NewConnection { connection, requests, tally: None }))
 }
 
 /// Starts HTTP/3 on a QUIC connection. `tls` is the result of its handshake.
@@ -77,6 +79,14 @@ pub(super) fn over_quic(
     ServerConnection::over_quic(link, http3_terms(&session.generation().program.global, server), tls)
 }
 
+/// A connection whose task is to be started.
+pub(super) struct NewConnection {
+    pub(super) connection: ServerConnection,
+    pub(super) requests: Requests,
+    /// The counts of one over QUIC.
+    pub(super) tally: Option<ServerTally>,
+}
+
 /// Starts the task of a connection that carries the first request. Later requests of this worker can use it if it is
 /// `shared`.
 pub(super) fn start(
@@ -85,19 +95,22 @@ pub(super) fn start(
     server: &Server,
     shared: bool,
     mut link: Link,
-    connection: ServerConnection,
-    requests: Requests,
+    fresh: NewConnection,
 ) -> Link {
     let worker = &session.worker;
+    let NewConnection { connection, requests, tally } = fresh;
     if shared {
         worker.links.share(server.serial, &mut link, &requests);
     }
     let interval = server.connecting.idle_ping;
     // One of HTTP/1 would have been counted.
     worker.counters().proxies[proxy].back().protocol.connections.subtract(1);
-    let is_http2 = matches!(requests, Requests::H2(_));
-    let watched = Watched { proxy, server: server.serial, interval, is_http2 };
-    rt::spawn(rt::Class::Normal, rt::NO_TAG, carry(Rc::clone(worker), watched, connection, requests));
+    let watched = Watched { proxy, server: server.serial, interval };
+    let task = carry(Rc::clone(worker), watched, connection, requests);
+    match tally {
+        None => rt::spawn(rt::Class::Normal, rt::NO_TAG, task),
+        Some(tally) => rt::spawn(rt::Class::Normal, rt::NO_TAG, async move { tally.during(task).await }),
+    }
     link
 }
 
@@ -117,7 +130,7 @@ pub fn open_fcgi(session: &Session, proxy: usize, server: &Server, app: &FcgiApp
     let carrier = requests.begin()?;
     let mut link = Link { carrier, answers, glitches, private, first, generation, place, pool_key };
     worker.links.share(server.serial, &mut link, &requests);
-    let watched = Watched { proxy, server: server.serial, interval: None, is_http2: false };
+    let watched = Watched { proxy, server: server.serial, interval: None };
     rt::spawn(rt::Class::Normal, rt::NO_TAG, carry(Rc::clone(worker), watched, connection, requests));
     Some(link)
 }
@@ -168,8 +181,6 @@ pub(super) struct Watched {
     pub(super) server: usize,
     /// Interval of pings on an idle connection.
     pub(super) interval: Option<Duration>,
-    /// Whether it is counted as a connection of HTTP/2.
-    pub(super) is_http2: bool,
 }
 
 /// Serves a connection until it ends.
@@ -187,21 +198,20 @@ pub(super) async fn move_frames(
     requests: &Requests,
     mut leaves: impl FnMut(&ServerConnection) -> bool,
 ) {
-    let Watched { proxy, server, interval, is_http2 } = watched;
+    let Watched { proxy, server, interval } = watched;
     let mut timer = rt::Timer::new();
-    let counters = &worker.counters().proxies[proxy].serving().http2;
-    let counted = is_http2.then(|| Http2Connection::new(counters));
+    let counters = worker.counters().proxies[proxy].serving();
+    let counted = requests.protocol().map(|protocol| CountedConnection::to_server(counters, protocol));
     let mut early = requests.is_early();
     std::future::poll_fn(|cx| {
         loop {
             connection.advance(rt::now());
             let polled = connection.poll(cx);
-            let counts = connection.take_counts();
-            if counts != Counts::default()
-                && let Some(counted) = &counted
+            if let Some((counted, counts)) = counted.as_ref().zip(connection.take_counts())
+                && !counts.is_empty()
             {
                 counted.count(&counts);
-                counters.glitches.add(u64::from(counts.glitches));
+                counted.count_glitches(counts.faults().glitches);
             }
             if early && (polled.is_ready() || !requests.is_early()) {
                 early = false;
