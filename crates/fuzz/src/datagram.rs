@@ -29,7 +29,7 @@ const FIRST: usize = 1_200;
 const ROUNDED: usize = 1_500;
 const TAG: usize = 16;
 
-fn server() -> Arc<tls::Server> {
+pub(crate) fn server() -> Arc<tls::Server> {
     static SERVER: OnceLock<Arc<tls::Server>> = OnceLock::new();
     Arc::clone(SERVER.get_or_init(|| {
         let mut entries = offer(Origin::Made(Kind::P256)).expect("a certificate can be generated").quic.entries();

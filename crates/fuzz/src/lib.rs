@@ -37,6 +37,7 @@ targets! {
     h1_response,
     h2_connection,
     h2_request,
+    h3_connection,
     h3_frames,
     kept_counts,
     keys,
@@ -54,6 +55,7 @@ targets! {
     socks4,
     spoe_file,
     spop,
+    succession,
     syslog,
     trace_context,
 }

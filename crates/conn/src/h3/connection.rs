@@ -294,7 +294,7 @@ impl Connection {
 
     /// Handles STOP_SENDING: the client does not want the answer.
     fn note_stopped(&mut self, id: StreamId, code: u64) -> Result<(), h3::Error> {
-        let Some(cell) = self.shared.state.borrow().stream(id) else { return Ok(()) };
+        let Some(cell) = self.shared.state.borrow().stream(id) else { return self.control.note_stopped(id) };
         let half = &mut *cell.half();
         {
             let state = &mut *self.shared.state.borrow_mut();

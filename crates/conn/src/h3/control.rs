@@ -87,6 +87,14 @@ impl Control {
         self.output.is_empty()
     }
 
+    /// Handles STOP_SENDING for one of our unidirectional streams.
+    ///
+    /// # Errors
+    /// It is the control stream, which has to stay open (RFC 9114, section 6.2.1).
+    pub(super) fn note_stopped(&self, id: StreamId) -> Result<(), h3::Error> {
+        if self.own == Some(id) { Err(h3::Error::connection(ErrorCode::ClosedCriticalStream)) } else { Ok(()) }
+    }
+
     /// Accepts the streams that the client has opened.
     pub(super) fn accept(&mut self, connection: &mut Connection, state: &mut State) -> Result<(), h3::Error> {
         while let Some(id) = connection.accept(Direction::Unidirectional) {

@@ -201,13 +201,33 @@ impl Handle<'_> {
                 }
             }
         }
-        let length = half.payload.len().min(buffer.room());
-        if length > 0 && buffer.push(&half.payload[..length]) {
-            half.payload.advance(length);
+        let length = self.take_payload(half, buffer);
+        if length > 0 {
             self.cell.completes.set(half.progress.take());
             // The peer may send more.
             self.shared.link.wake();
         }
         Poll::Ready(Ok(length))
+    }
+
+    /// Moves payload into a buffer, of all frames whose bytes were received together: small ones share a write to the other
+    /// side. Returns the number of bytes.
+    fn take_payload(self, half: &mut Half, buffer: &mut Buffer) -> usize {
+        let mut taken = 0;
+        loop {
+            let length = half.payload.len().min(buffer.room());
+            if length == 0 || !buffer.push(&half.payload[..length]) {
+                return taken;
+            }
+            half.payload.advance(length);
+            taken += length;
+            // The next read reports an end or an error.
+            if !half.payload.is_empty()
+                || half.unread.is_empty()
+                || self.shared.read_payload(self.cell, half) != Reading::Payload
+            {
+                return taken;
+            }
+        }
     }
 }

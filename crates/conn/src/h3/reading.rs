@@ -246,8 +246,11 @@ impl Shared {
                 }
             }
         }
-        // The end of most messages without payload was received with their head.
-        if half.unread.is_empty() && self.fill(cell, half) == Reading::Failed {
+        // No task reads what follows a length of 0. The end of most messages without payload was received with their head.
+        let is_checked = half.announced == Some(0);
+        if is_checked && self.read_payload(cell, half) == Reading::Failed
+            || !is_checked && half.unread.is_empty() && self.fill(cell, half) == Reading::Failed
+        {
             return Reading::Failed;
         }
         if half.ended && half.head.framing == Framing::Chunked && self.state.borrow().role == Role::Server {

@@ -100,6 +100,7 @@ impl ServerConnection {
                     self.note_readable(id);
                     Ok(())
                 }
+                Event::Stopped(id, _) if id.direction() == Direction::Unidirectional => self.control.note_stopped(id),
                 Event::Stopped(id, code) => {
                     // The server needs no more of the request; its answer may still arrive (RFC 9114, section 4.1).
                     self.exchanges.shared.link.connection().reset(id, code);

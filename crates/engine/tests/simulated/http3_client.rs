@@ -199,12 +199,16 @@ impl Client {
 
     /// Sends a request whose head has the text of HTTP/1, with payload after it. Returns its stream.
     pub async fn request(&mut self, text: &str) -> StreamId {
-        let id = self.open();
-        let bytes = request(text);
-        // The end of the stream is in the same packet.
-        assert_eq!(self.connection.write(id, &bytes), Ok(bytes.len()));
-        self.finish(id);
+        let id = self.open_whole(&request(text));
         self.step().await;
+        id
+    }
+
+    /// Opens a request stream with these bytes, which end it in the same packet.
+    pub fn open_whole(&mut self, bytes: &[u8]) -> StreamId {
+        let id = self.open();
+        assert_eq!(self.connection.write(id, bytes), Ok(bytes.len()));
+        self.finish(id);
         id
     }
 

@@ -62,6 +62,8 @@ mod hits;
 mod http3;
 mod http3_client;
 mod http3_crossed;
+mod http3_faults;
+mod http3_many;
 mod http3_origin;
 mod http3_server;
 mod http_client;
