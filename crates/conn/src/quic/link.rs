@@ -1,7 +1,7 @@
 //! One QUIC connection: its handshake, its events, the datagrams that it sends and its deadlines. Must never
 //! know what its streams carry.
 
-use std::cell::{Cell, RefCell, RefMut};
+use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::{Rc, Weak};
@@ -14,6 +14,7 @@ use rt::net::ReceiveBatch;
 use tls::HandshakeInfo;
 
 use super::socket::{DatagramReceiver, Socket};
+use super::trace::LinkTrace;
 use super::views::{Carried, CloseCode, LinkCounts};
 
 /// Datagrams of one batch.
@@ -55,6 +56,8 @@ pub(super) struct State {
     heard: Cell<u64>,
     /// Whether processing a datagram has panicked: the connection has ended.
     broken: Cell<bool>,
+    /// Its qlog.
+    pub(super) trace: OnceCell<Box<LinkTrace>>,
 }
 
 /// Why a handshake has failed.
@@ -79,6 +82,9 @@ impl DatagramReceiver for State {
             let peer = connection.peer();
             if self.peer.replace(peer) != peer {
                 self.migrations.set(self.migrations.get() + 1);
+            }
+            if let Some(trace) = self.trace.get() {
+                trace.note_received(connection);
             }
             self.broken.set(false);
         });
@@ -131,6 +137,9 @@ impl State {
         let connection = &mut *self.connection.borrow_mut();
         let most = self.socket.socket.most_segments().min(BATCH);
         while let Some(transmit) = connection.transmit(rt::now(), most, out) {
+            if let Some(trace) = self.trace.get() {
+                trace.note_sent(&transmit, connection);
+            }
             if !self.socket.send(&transmit, out) {
                 return false;
             }
@@ -179,6 +188,7 @@ impl Link {
             owns_socket,
             heard: Cell::new(0),
             broken: Cell::new(false),
+            trace: OnceCell::new(),
         });
         let receiver: Rc<dyn DatagramReceiver> = state.clone();
         socket.enter(handle, Rc::downgrade(&receiver));
@@ -240,11 +250,13 @@ impl Link {
                     None => break,
                     Some(Event::Hello) => {}
                     Some(Event::Connected) => {
+                        self.note(&Event::Connected);
                         // The answer to the handshake leaves with the first answers, or when these are waited for.
                         return Poll::Ready(Ok(self.handshake_info()));
                     }
                     Some(Event::Closed(closed)) => {
                         self.0.close_code.set(CloseCode::of(&closed));
+                        self.note(&Event::Closed(closed.clone()));
                         let info = self.handshake_info();
                         self.0.send();
                         return Poll::Ready(Err(HandshakeFailure { closed, info }));
@@ -296,7 +308,18 @@ impl Link {
         if let Some(Event::Closed(closed)) = &event {
             self.0.close_code.set(CloseCode::of(closed));
         }
+        if let Some(event) = &event {
+            self.note(event);
+        }
         event
+    }
+
+    /// Adds an event to its qlog, if it has one.
+    #[inline]
+    fn note(&self, event: &Event) {
+        if let Some(trace) = self.0.trace.get() {
+            trace.note_event(event);
+        }
     }
 
     /// Sends what there is, and waits for the next deadline. Ready when that has passed.

@@ -10,6 +10,7 @@ mod link;
 mod listener;
 mod observer;
 mod socket;
+mod trace;
 mod views;
 
 pub use dial::connect;
@@ -17,5 +18,6 @@ pub use link::{HandshakeFailure, Link};
 pub use listener::{Arrival, Listener, Reception};
 pub use observer::{Observer, Statistics};
 pub use quic::Closed;
+pub use trace::QlogSink;
 pub(crate) use views::Carried;
 pub use views::{CloseCode, LinkCounts, SocketCounts, StreamView};
