@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use quic::cid::HandshakeIds;
+use quic::qlog::Subject;
 use quic::{Closed, Connection, Event, Handle, Input};
 use rt::net::ReceiveBatch;
 use tls::HandshakeInfo;
 
 use super::socket::{DatagramReceiver, Socket};
-use super::trace::LinkTrace;
+use super::trace::{LinkTrace, QlogSink};
 use super::views::{Carried, CloseCode, LinkCounts};
 
 /// Datagrams of one batch.
@@ -57,7 +58,7 @@ pub(super) struct State {
     /// Whether processing a datagram has panicked: the connection has ended.
     broken: Cell<bool>,
     /// Its qlog.
-    pub(super) trace: OnceCell<Box<LinkTrace>>,
+    trace: OnceCell<Box<LinkTrace>>,
 }
 
 /// Why a handshake has failed.
@@ -203,6 +204,16 @@ impl Link {
     /// Sets what the connection carries.
     pub(crate) fn carry(&self, carried: Weak<dyn Carried>) {
         *self.0.carried.borrow_mut() = Some(carried);
+    }
+
+    /// Traces the connection from now on. `title` names it for a reader.
+    pub fn trace(&self, title: String, sink: Box<dyn QlogSink>) {
+        let own = SocketAddr::new(self.local().unwrap_or(self.listening().ip()), self.listening().port());
+        let subject = Subject { title, is_server: !self.0.owns_socket, addresses: [own, self.peer()] };
+        let trace = LinkTrace::new(&subject, sink);
+        // What was received before is recorded as well.
+        trace.note_received(&self.connection());
+        let _ = self.0.trace.set(Box::new(trace));
     }
 
     /// The number of datagrams received.

@@ -1,12 +1,9 @@
 //! The qlog of a connection: what its machine and its link do is recorded, and passed on in blocks. Must never wait for a file.
 
 use std::cell::{Cell, RefCell};
-use std::net::SocketAddr;
 
 use quic::qlog::{Subject, Trace};
 use quic::{Closed, Connection, Event, Transmit};
-
-use super::link::Link;
 
 /// The destination of a connection's records.
 pub trait QlogSink {
@@ -25,6 +22,12 @@ pub(super) struct LinkTrace {
 }
 
 impl LinkTrace {
+    /// Begins with a connection that exists since now.
+    pub(super) fn new(subject: &Subject, sink: Box<dyn QlogSink>) -> Self {
+        let trace = RefCell::new(Trace::new(subject, rt::now(), rt::wall()));
+        Self { trace, sink, is_full: Cell::new(false) }
+    }
+
     /// Records something, and passes a block on if there is a whole one.
     fn note(&self, record: impl FnOnce(&mut Trace)) {
         if self.is_full.get() {
@@ -58,18 +61,5 @@ impl Drop for LinkTrace {
         if !self.is_full.get() {
             self.sink.write(self.trace.get_mut().take_rest());
         }
-    }
-}
-
-impl Link {
-    /// Traces the connection from now on. `title` names it for a reader.
-    pub fn trace(&self, title: String, sink: Box<dyn QlogSink>) {
-        let own = SocketAddr::new(self.local().unwrap_or(self.listening().ip()), self.listening().port());
-        let subject = Subject { title, is_server: !self.0.owns_socket, addresses: [own, self.peer()] };
-        let trace = RefCell::new(Trace::new(&subject, rt::now(), rt::wall()));
-        let traced = LinkTrace { trace, sink, is_full: Cell::new(false) };
-        // What was received before is recorded as well.
-        traced.note_received(&self.connection());
-        let _ = self.0.trace.set(Box::new(traced));
     }
 }
