@@ -36,6 +36,7 @@ mod outgoing_quic;
 pub mod peering;
 pub mod probes;
 pub mod protocol;
+pub mod qlog_files;
 pub mod quic_connections;
 mod quic_counts;
 mod quic_listener;

@@ -16,6 +16,7 @@ use crate::datagram_queue::Order;
 use crate::datagram_sockets::{BindPlace, DatagramListening, DatagramPlace};
 use crate::frontends::Opening;
 use crate::generation::Generation;
+use crate::qlog_files::QlogFiles;
 use crate::quic_counts;
 use crate::quic_settings::{QUEUED, algorithm, random_bytes};
 use crate::service::activity::count;
@@ -271,6 +272,8 @@ fn begin(worker: &Rc<Worker>, place: &DatagramPlace, arrival: Arrival<'_>, key: 
     let Some(slots) = enter(worker, owner, key) else { return arrival.ignore() };
     count(&worker.activity.accepted);
     let Some(link) = arrival.accept() else { return };
+    let files = worker.process.service::<QlogFiles>();
+    files.trace(&link, || format!("frontend {}, client {}", frontend.proxy.name, link.peer()));
     worker.enter_session();
     client::start_quic(worker, &frontend, owner.bind, link, slots);
 }

@@ -60,6 +60,22 @@ impl Folder {
         Ok(content)
     }
 
+    /// Creates a file of that name, which does not exist, to write to it.
+    ///
+    /// # Errors
+    /// As for [`Folder::read`].
+    pub fn create(&self, name: &str) -> io::Result<File> {
+        sys::folder::create(self.0.as_fd(), plain(name)?).map(File::from)
+    }
+
+    /// Removes the file of that name.
+    ///
+    /// # Errors
+    /// As for [`Folder::read`].
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        sys::folder::remove(self.0.as_fd(), plain(name)?)
+    }
+
     /// Replaces the file of that name. It is on the disk when this returns. `owner`: as for [`Folder::open`].
     ///
     /// # Errors
@@ -116,7 +132,13 @@ mod tests {
         assert_eq!(std::fs::metadata(path.join("inside/a.pem")).unwrap().mode() & 0o777, 0o600);
         assert_eq!(std::fs::read_dir(path.join("inside")).unwrap().count(), 1);
         assert!(!path.join("elsewhere").exists());
+        folder.create("b.log").unwrap().write_all(b"line").unwrap();
+        assert_eq!(folder.create("b.log").unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(folder.read("b.log").unwrap(), b"line");
+        folder.remove("b.log").unwrap();
+        assert_eq!(folder.remove("b.log").unwrap_err().kind(), io::ErrorKind::NotFound);
         for name in ["", ".", "..", ".a", "a/b", "/a", "a\0"] {
+            assert_eq!(folder.create(name).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{name}");
             assert_eq!(folder.read(name).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{name}");
             assert_eq!(folder.write(name, b"x", nobody).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{name}");
         }

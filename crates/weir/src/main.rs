@@ -26,6 +26,7 @@ mod platform;
 mod predecessors;
 mod process;
 mod processors;
+mod qlog;
 mod quic_sockets;
 mod reader;
 mod reload;

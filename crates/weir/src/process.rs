@@ -14,7 +14,7 @@ use crate::rights::{self, Rights};
 use crate::serve::{self, KeptFiles, LastStep, Service};
 use crate::takeover::{InheritedSockets, Refusal};
 use crate::worker::Master;
-use crate::{acme, background, cache_files, dump, files, host, libraries, shared_counts};
+use crate::{acme, background, cache_files, dump, files, host, libraries, qlog, shared_counts};
 use policy::program::Program;
 use rt::Folder;
 use rt::process::NullDevice;
@@ -47,6 +47,8 @@ fn start(settings: &Settings, messages: &mut Messages) -> Result<ExitCode, Repor
     let prepared = prepare(settings, messages)?;
     // Checked before any socket listens: a process that fails later would drop connections.
     cache_files::check(&prepared.program, messages)?;
+    let traces = prepared.spec.global.tune.qlog.as_ref().map(|written| &written.directory);
+    qlog::check(traces, &prepared.rights, &prepared.sources, messages)?;
     if settings.check {
         conclude_check(settings, messages);
         return Ok(ExitCode::SUCCESS);
@@ -135,7 +137,7 @@ fn launch(
     machine::prepare(&spec.global.machine, messages);
     let machine = Machine { processors: threads.bindings, written: spec.global.machine.clone() };
     let service = Service {
-        last_step: Some(last_step(rights, kept.acme_folder.clone(), spec.global.checks.programs, null)),
+        last_step: Some(last_step(rights, kept.folders(), spec.global.checks.programs, null)),
         program,
         live,
         saved,
@@ -176,6 +178,7 @@ fn kept_files(program: &mut Program, rights: &Rights, messages: &mut Messages) -
     Ok(KeptFiles {
         acme_folder: acme::prepare(program, rights, messages)?,
         caches: cache_files::open(program, messages)?,
+        qlog: qlog::open(program, messages)?,
         counts: shared_counts::open(program, messages)?,
     })
 }
@@ -239,12 +242,12 @@ fn say_limits(settings: &Settings, global: &policy::program::Global, messages: &
 /// Returns the last step before the workers start, when everything is open.
 fn last_step(
     rights: Rights,
-    folder: Option<Arc<Folder>>,
+    folders: Vec<Arc<Folder>>,
     checks_by_programs: bool,
     null: Option<NullDevice>,
 ) -> LastStep {
     Box::new(move |starter, messages| {
-        rights::give_up(&rights, folder.as_deref(), messages)?;
+        rights::give_up(&rights, &folders, messages)?;
         if checks_by_programs
             && rights.fork_wanted
             && let Err(error) = rt::program::guard()

@@ -12,6 +12,7 @@ use rt::confine::{Extent, RequiredOperations, confine};
 use rt::rights::{self, Capability};
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Privileges to drop and to keep, with resolved names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -81,12 +82,12 @@ const fn capability(written: spec::Capability) -> Capability {
     }
 }
 
-/// Drops privileges; files of `folder` stay writable. Call it when everything is bound and written, before any thread
+/// Drops privileges; files of `folders` stay writable. Call it when everything is bound and written, before any thread
 /// is started.
 ///
 /// # Errors
 /// A step failed; reported through `messages`. The process must not serve then.
-pub fn give_up(rights: &Rights, folder: Option<&Folder>, messages: &mut Messages) -> Result<(), ReportedError> {
+pub fn give_up(rights: &Rights, folders: &[Arc<Folder>], messages: &mut Messages) -> Result<(), ReportedError> {
     // The time zone is read once; its file is outside of the chroot.
     let _ = rt::local_offset(0);
     let was_superuser = rt::process::is_superuser();
@@ -113,7 +114,7 @@ pub fn give_up(rights: &Rights, folder: Option<&Folder>, messages: &mut Messages
         None => {}
     }
     set_dumpable(rights, messages);
-    forbid_the_rest(rights, folder, messages)
+    forbid_the_rest(rights, folders, messages)
 }
 
 /// HAProxy's warning about a process that keeps all privileges.
@@ -174,7 +175,7 @@ fn set_dumpable(rights: &Rights, messages: &mut Messages) {
 /// Forbids the process to do what serving does not need (gaining privileges, changes of the file system, other system
 /// calls): with `confine auto` only measures that cost nothing at run time, with `confine strict` all of them; if one of
 /// those fails, the process does not serve.
-fn forbid_the_rest(rights: &Rights, folder: Option<&Folder>, messages: &mut Messages) -> Result<(), ReportedError> {
+fn forbid_the_rest(rights: &Rights, folders: &[Arc<Folder>], messages: &mut Messages) -> Result<(), ReportedError> {
     let extent = match rights.confine {
         Confinement::Off => return Ok(()),
         Confinement::Auto => Extent::Free,
@@ -185,7 +186,7 @@ fn forbid_the_rest(rights: &Rights, folder: Option<&Folder>, messages: &mut Mess
         gains: rights.setuid_wanted,
         files: rights.dumpable == Some(true),
     };
-    let written: Vec<_> = folder.into_iter().map(Folder::descriptor).collect();
+    let written: Vec<_> = folders.iter().map(|folder| folder.descriptor()).collect();
     let done = confine(needs, extent, &written);
     let mut measures = vec![("programs that gain rights", done.gains), ("changes of the file system", done.files)];
     if extent == Extent::Whole || done.calls.is_some() {

@@ -3,6 +3,7 @@
 use crate::files::reason;
 use crate::machine::Machine;
 use crate::messages::{Messages, ReportedError};
+use crate::qlog::QlogFolder;
 use crate::signals::Life;
 use crate::standard_error;
 use crate::worker::Master;
@@ -17,6 +18,7 @@ use engine::generation::Generation;
 use engine::host::Host;
 use engine::listener::Listening;
 use engine::peering::Exchange;
+use engine::qlog_files::QlogFiles;
 use engine::service::log::{RelaySocket, SinkError, Targets};
 use engine::service::registry::Services;
 use engine::shared_counts::SharedCounts;
@@ -102,6 +104,16 @@ pub struct KeptFiles {
     pub caches: Vec<(usize, File)>,
     /// Counters shared with other processes.
     pub counts: Option<SharedCounts>,
+    /// Folder of traces of QUIC connections.
+    pub qlog: Option<QlogFolder>,
+}
+
+impl KeptFiles {
+    /// Returns the folders.
+    pub fn folders(&self) -> Vec<Arc<Folder>> {
+        let traces = self.qlog.as_ref().map(|traces| &traces.folder);
+        self.acme_folder.iter().chain(traces).map(Arc::clone).collect()
+    }
 }
 
 /// Serves until a signal ends the process.
@@ -191,6 +203,9 @@ fn go_on(shared: &mut Process, counts: Vec<CounterLine>, kept: KeptFiles) {
     }
     if let Some(folder) = kept.acme_folder {
         shared.upkeep.acme.keep_in(folder);
+    }
+    if let Some(QlogFolder { folder, limits, names }) = kept.qlog {
+        shared.service::<QlogFiles>().keep_in(folder, limits, names);
     }
 }
 

@@ -5,7 +5,7 @@ use crate::document::Word;
 use super::{
     DnsFamilies, GlobalChecksSpec, GlobalCompressionSpec, GlobalHttpSpec, GlobalTlsSpec, HttpClientSpec, KeptSpec,
     LifetimeSpec, ListenerTuneSpec, LogSpec, LuaSpec, MachineSpec, OtelExporterSpec, OtelMetricsSpec, ProcessorsSpec,
-    QuicTuneSpec, RatesSpec, RightsSpec, RuntimeSpec, TokensSpec, UnixBindSpec,
+    QlogSpec, QuicTuneSpec, RatesSpec, RightsSpec, RuntimeSpec, TokensSpec, UnixBindSpec,
 };
 
 /// Settings of the `global` sections. `None` always means "not written".
@@ -222,6 +222,8 @@ pub struct TuneSpec {
     pub http2: Http2TuneSpec,
     /// `tune.quic.*`.
     pub quic: QuicTuneSpec,
+    /// `tune.quic.qlog-dir`; no traces are written if it is not.
+    pub qlog: Option<QlogSpec>,
     /// `tune.*.glitches-threshold`, `tune.glitches.kill.cpu-usage`.
     pub glitches: GlitchTuneSpec,
     /// `tune.streams-elasticity`, percent; 0: the number of streams does not depend on the number of connections.

@@ -102,7 +102,7 @@ pub use processors::{CpuAffinity, CpuMapSpec, CpuPolicy, CpuSetSpec, CpuUnit, Pr
 pub use proxy::{
     CloseMode, ForwardForSpec, HttpReuse, Mode, OptionsSpec, ProxyKind, ProxySpec, SpliceSpec, TimeoutsSpec,
 };
-pub use quic::{QuicBindSpec, QuicCongestion, QuicConnectingSpec, QuicServerTuneSpec, QuicTuneSpec};
+pub use quic::{QlogSpec, QuicBindSpec, QuicCongestion, QuicConnectingSpec, QuicServerTuneSpec, QuicTuneSpec};
 pub use reliability::{HedgeDelay, HedgeSpec, OutlierSpec, RetryBudgetSpec};
 pub use resolvers::{DnsFamilies, HoldSpec, NameserverSpec, ResolversSpec, ResolvingSpec};
 pub use rights::{AccountSpec, Capability, ChrootSpec, Confinement, RightsSpec};

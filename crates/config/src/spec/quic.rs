@@ -1,7 +1,7 @@
 //! QUIC: the options of `bind` and `server` lines about it, and `tune.quic.*` (configuration manual, sections 3.2 and 5.1). Must never
 //! apply a default.
 
-use crate::span::Span;
+use crate::span::{Span, Spanned};
 
 /// Algorithm of congestion control (`quic-cc-algo`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -86,4 +86,14 @@ pub struct QuicTuneSpec {
     pub segmentation: Option<bool>,
     /// `tune.quic.be.*`.
     pub servers: QuicServerTuneSpec,
+}
+
+/// `tune.quic.qlog-dir`: the traces of QUIC connections. Weir only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QlogSpec {
+    pub directory: Spanned<String>,
+    /// `files`: their maximum number; default 100.
+    pub files: Option<u32>,
+    /// `size`: the maximum size of one in bytes; default 10m.
+    pub size: Option<u64>,
 }

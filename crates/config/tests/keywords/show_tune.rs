@@ -11,7 +11,7 @@ pub fn all(tune: &TuneSpec, out: &mut String) {
     changed!(out, tune, default, TuneSpec {
         bufsize, large_bufsize, maxrewrite, http_maxhdr, http_logurilen, http_cookielen, maxaccept, idle_pool_shared, pool_low_fd_ratio,
         pool_high_fd_ratio, rcvbuf_client, rcvbuf_server, rcvbuf_frontend, sndbuf_client, sndbuf_server, sndbuf_frontend, sndbuf_backend, pipesize, maxpollevents, peers_max_updates, max_rules_at_once, evaluation_time, variables,
-        stick_counters, purge, glitches, streams_elasticity,
+        stick_counters, purge, glitches, streams_elasticity, qlog,
     } but { listener, http2, quic });
     quic(&tune.quic, out);
     changed!(out, &tune.http2, default.http2, Http2TuneSpec {

@@ -1,7 +1,7 @@
 //! One QUIC connection: its handshake, its events, the datagrams that it sends and its deadlines. Must never
 //! know what its streams carry.
 
-use std::cell::{Cell, RefCell, RefMut};
+use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::{Rc, Weak};
@@ -10,11 +10,13 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use quic::cid::HandshakeIds;
+use quic::qlog::Subject;
 use quic::{Closed, Connection, Event, Handle, Input};
 use rt::net::ReceiveBatch;
 use tls::HandshakeInfo;
 
 use super::socket::{DatagramReceiver, Socket, with_out};
+use super::trace::{LinkTrace, QlogSink};
 use super::views::{Carried, CloseCode, LinkCounts};
 
 /// The shortest time until a deadline is processed. A pacer whose round trips take nanoseconds sets deadlines that have passed
@@ -57,6 +59,8 @@ pub(super) struct State {
     heard: Cell<u64>,
     /// Whether processing a datagram has panicked: the connection has ended.
     broken: Cell<bool>,
+    /// Its qlog.
+    trace: OnceCell<Box<LinkTrace>>,
 }
 
 /// Why a handshake has failed.
@@ -81,6 +85,9 @@ impl DatagramReceiver for State {
             let peer = connection.peer();
             if self.peer.replace(peer) != peer {
                 self.migrations.set(self.migrations.get() + 1);
+            }
+            if let Some(trace) = self.trace.get() {
+                trace.note_received(connection);
             }
             self.broken.set(false);
         });
@@ -134,6 +141,9 @@ impl State {
         let now = rt::read_clock();
         with_out(|out| {
             while let Some(transmit) = connection.transmit(now, most, out) {
+                if let Some(trace) = self.trace.get() {
+                    trace.note_sent(&transmit, connection);
+                }
                 if !self.socket.send(&transmit, out) {
                     return false;
                 }
@@ -183,6 +193,7 @@ impl Link {
             owns_socket,
             heard: Cell::new(0),
             broken: Cell::new(false),
+            trace: OnceCell::new(),
         });
         let receiver: Rc<dyn DatagramReceiver> = state.clone();
         socket.enter(handle, Rc::downgrade(&receiver));
@@ -197,6 +208,16 @@ impl Link {
     /// Sets what the connection carries.
     pub(crate) fn carry(&self, carried: Weak<dyn Carried>) {
         *self.0.carried.borrow_mut() = Some(carried);
+    }
+
+    /// Traces the connection from now on. `title` names it for a reader.
+    pub fn trace(&self, title: String, sink: Box<dyn QlogSink>) {
+        let own = SocketAddr::new(self.local().unwrap_or(self.listening().ip()), self.listening().port());
+        let subject = Subject { title, is_server: !self.0.owns_socket, addresses: [own, self.peer()] };
+        let trace = LinkTrace::new(&subject, sink);
+        // What was received before is recorded as well.
+        trace.note_received(&self.connection());
+        let _ = self.0.trace.set(Box::new(trace));
     }
 
     /// The number of datagrams received.
@@ -244,11 +265,13 @@ impl Link {
                     None => break,
                     Some(Event::Hello) => {}
                     Some(Event::Connected) => {
+                        self.note(&Event::Connected);
                         // The answer to the handshake leaves with the first answers, or when these are waited for.
                         return Poll::Ready(Ok(self.handshake_info()));
                     }
                     Some(Event::Closed(closed)) => {
                         self.0.close_code.set(CloseCode::of(&closed));
+                        self.note(&Event::Closed(closed.clone()));
                         let info = self.handshake_info();
                         self.0.send();
                         return Poll::Ready(Err(HandshakeFailure { closed, info }));
@@ -300,7 +323,18 @@ impl Link {
         if let Some(Event::Closed(closed)) = &event {
             self.0.close_code.set(CloseCode::of(closed));
         }
+        if let Some(event) = &event {
+            self.note(event);
+        }
         event
+    }
+
+    /// Adds an event to its qlog, if it has one.
+    #[inline]
+    fn note(&self, event: &Event) {
+        if let Some(trace) = self.0.trace.get() {
+            trace.note_event(event);
+        }
     }
 
     /// Sends what there is, and waits for the next deadline and the next datagram. Ready if one was received here.

@@ -13,6 +13,7 @@ mod link;
 mod listener;
 mod observer;
 mod socket;
+mod trace;
 mod views;
 
 pub use dial::connect;
@@ -20,5 +21,6 @@ pub use link::{HandshakeFailure, Link};
 pub use listener::{Arrival, Listener, Reception};
 pub use observer::{Observer, Statistics};
 pub use quic::Closed;
+pub use trace::QlogSink;
 pub(crate) use views::Carried;
 pub use views::{CloseCode, LinkCounts, SocketCounts, StreamView};

@@ -2,7 +2,7 @@
 
 use super::Compiler;
 use crate::program::{
-    BindAddress, Proxy, QuicConnecting, QuicLimits, QuicListening, QuicServerLimits, QuicStreamLimits,
+    BindAddress, Proxy, QlogLimits, QuicConnecting, QuicLimits, QuicListening, QuicServerLimits, QuicStreamLimits,
 };
 use config::diagnostic::Form;
 use config::span::Span;
@@ -24,6 +24,12 @@ const STREAMS: u32 = 100;
 
 /// Default of `tune.quic.fe.stream.data-ratio` in percent.
 const DATA_RATIO: u32 = 90;
+
+/// Default of `files` of `tune.quic.qlog-dir`.
+const QLOG_FILES: u32 = 100;
+
+/// Default of `size` of `tune.quic.qlog-dir` in bytes.
+const QLOG_SIZE: u64 = 10 << 20;
 
 /// An address with its network device and its namespace.
 type Seat<'a> = (&'a BindAddress, Option<&'a str>, Option<&'a str>);
@@ -51,6 +57,11 @@ pub(super) fn limits(global: &GlobalSpec, bufsize: usize) -> QuicLimits {
             stream_window: windows.stream,
         },
         servers: server_limits(global, bufsize),
+        qlog: global.tune.qlog.as_ref().map(|written| QlogLimits {
+            directory: written.directory.value.as_str().into(),
+            files: written.files.unwrap_or(QLOG_FILES),
+            size: written.size.unwrap_or(QLOG_SIZE),
+        }),
     }
 }
 

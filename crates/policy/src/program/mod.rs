@@ -73,7 +73,7 @@ pub use peers::{Peer, Peers, SharedTable};
 pub use peers_plan::PeersPlan;
 pub use program_context::ProgramContext;
 pub use proxy::{Backend, Bind, Frontend, Options, Proxy, Redispatch, Server, Timeouts};
-pub use quic::{QuicConnecting, QuicLimits, QuicListening, QuicServerLimits, QuicStreamLimits};
+pub use quic::{QlogLimits, QuicConnecting, QuicLimits, QuicListening, QuicServerLimits, QuicStreamLimits};
 pub use resolvers::{AddressChoice, Hold, Nameserver, Resolvers, Resolving};
 pub use runtime::{Runtime, RuntimeSocket};
 pub use shape::Difference;

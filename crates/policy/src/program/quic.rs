@@ -30,6 +30,19 @@ pub struct QuicLimits {
     pub streams: QuicStreamLimits,
     /// Connections to servers.
     pub servers: QuicServerLimits,
+    /// `tune.quic.qlog-dir`; `None`: connections are not traced.
+    pub qlog: Option<QlogLimits>,
+}
+
+/// The traces of connections.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QlogLimits {
+    /// Their directory.
+    pub directory: Box<str>,
+    /// Maximum number of files in it, and of connections that are traced at a time.
+    pub files: u32,
+    /// Maximum size of a file in bytes.
+    pub size: u64,
 }
 
 /// Limits of the streams of a client's QUIC connection (`tune.quic.fe.stream.*`).

@@ -174,7 +174,7 @@ fn global(own: &Global, next: &Global) -> Vec<Field> {
 /// Compares the parameters of QUIC: connections that begin later have the new ones, sockets and keys stay.
 fn quic(own: &QuicLimits, next: &QuicLimits) -> Vec<Field> {
     fields!(QuicLimits, own, next,
-        kept: [listens, cluster_secret, send_buffer],
+        kept: [listens, cluster_secret, send_buffer, qlog],
         free: [retry_threshold, refuses_privileged_ports, idle_timeout, glitches, transmit_memory, segments, streams,
                servers],
         apart: [])

@@ -65,6 +65,7 @@ mod php_fpm;
 mod pki;
 #[path = "../shared/ports.rs"]
 mod ports;
+mod qlog;
 mod quic_client;
 mod quic_reload;
 mod quic_sockets;

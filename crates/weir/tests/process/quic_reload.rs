@@ -229,11 +229,11 @@ fn an_address_moves_to_another_frontend_in_place() {
         }
         assert_eq!(sockets(address.0, address.1), before);
     }
+    clients.into_iter().for_each(|(client, _)| client.close());
     let worker = service.worker();
     service.write(global, &sections("two", "thread 1"));
     let answer = service.reload();
     assert!(answer.starts_with("Success=1\n") && !answer.contains("Reloaded in place"), "{answer}");
     assert_ne!(service.worker(), worker);
-    assert_eq!(Client::connect(address).get("/"), "two");
-    clients.into_iter().for_each(|(client, _)| client.close());
+    assert_eq!(Client::get_anew(address, "/"), "two");
 }

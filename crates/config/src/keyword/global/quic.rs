@@ -5,6 +5,8 @@ use crate::diagnostic::Diagnostic;
 use crate::document::Line;
 use crate::keyword::argument::{lenient, milliseconds};
 use crate::keyword::bind::QUIC_WINDOWS;
+use crate::span::Spanned;
+use crate::spec::QlogSpec;
 use crate::units;
 use std::ops::RangeInclusive;
 
@@ -167,6 +169,12 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "Maximum number of bytes that QUIC has in flight; Weir applies it to each connection.",
         transmit_memory,
     ),
+    supported(
+        "tune.quic.qlog-dir",
+        "<directory> [files <number>] [size <size>]",
+        "Weir's own: traces of QUIC connections in qlog's form, a file for each.",
+        qlog_directory,
+    ),
     tuning("tune.quic.zero-copy-fwd-send", "{ on | off }", "Zero-copy sending over QUIC; Weir has no such switch."),
 ];
 
@@ -328,4 +336,42 @@ fn receive_buffer(context: &mut GlobalContext<'_>, line: &Line) {
 
 fn transmit_memory(context: &mut GlobalContext<'_>, line: &Line) {
     store(size(context, line, 1..=u64::MAX >> 1, "a size above 0"), &mut context.spec.tune.quic.transmit_memory);
+}
+
+/// Permitted numbers of files of `tune.quic.qlog-dir`, and sizes of one in bytes.
+const QLOG_FILES: RangeInclusive<u32> = 1..=100_000;
+const QLOG_SIZES: RangeInclusive<u64> = 1 << 16..=1 << 30;
+
+fn qlog_directory(context: &mut GlobalContext<'_>, line: &Line) {
+    let name = line.keyword();
+    let Some(directory) = line.words.get(1) else {
+        return context.report.alert(line.span(1), format!("'{name}' expects a directory path as an argument."));
+    };
+    let directory = Spanned::new(directory.text.to_string(), directory.span);
+    let mut spec = QlogSpec { directory, files: None, size: None };
+    let mut words = line.words.iter().skip(2);
+    while let Some(option) = words.next() {
+        let value = words.next();
+        let written = value.map_or("", |word| &*word.text);
+        let done = match &*option.text {
+            "files" => {
+                written.parse().ok().filter(|files| QLOG_FILES.contains(files)).map(|files| spec.files = Some(files))
+            }
+            "size" => {
+                let size = units::size(written, *QLOG_SIZES.end()).ok().filter(|size| QLOG_SIZES.contains(size));
+                size.map(|size| spec.size = Some(size))
+            }
+            _ => {
+                let message = format!("'{name}' : unknown option '{}', expected 'files' or 'size'.", option.text);
+                return context.report.alert(option.span, message);
+            }
+        };
+        if done.is_none() {
+            let expected =
+                if &*option.text == "files" { "a number between 1 and 100000" } else { "a size between 64k and 1g" };
+            let span = value.map_or(option.span, |word| word.span);
+            return context.report.alert(span, format!("'{name}' : '{}' expects {expected}.", option.text));
+        }
+    }
+    context.spec.tune.qlog = Some(spec);
 }

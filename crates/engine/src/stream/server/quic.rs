@@ -21,6 +21,7 @@ use super::{private_connections, server_multiplex};
 use crate::check::Sign;
 use crate::handshake::{are_too_many, quic_error};
 use crate::outgoing_quic;
+use crate::qlog_files::QlogFiles;
 use crate::stream::record::metrics::{self, Handshake};
 
 /// A connection whose handshake has begun.
@@ -84,6 +85,8 @@ impl Request<'_> {
             self.note_error(ConnectionError::TLS_HANDSHAKE);
             Attempt::Refused
         })?;
+        let files = worker.process.service::<QlogFiles>();
+        files.trace(&link, || format!("server {}/{} at {peer}", self.proxy.name, server.name));
         let tally = ServerTally::new(worker, self.proxy, server, link.observer());
         Ok(Begun { link, tally, pool_key: plan.keep(port), generation })
     }
