@@ -15,6 +15,7 @@ pub mod endpoint_counts;
 mod failures;
 pub mod half_open;
 pub mod handle;
+pub mod qmux;
 pub mod secrets;
 pub mod statistics;
 pub mod stream;

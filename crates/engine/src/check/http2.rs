@@ -6,7 +6,7 @@ use std::io;
 use base::buffer::Buffer;
 use conn::exchange::AnswerHeadKind;
 use conn::h2::Terms;
-use conn::multiplexed::{Protocol, ServerConnection};
+use conn::multiplexed::{ServerConnection, ServerTerms};
 use conn::sequential_client::Solo;
 use live::health::CheckStatus;
 use policy::check::{Connect, Expect};
@@ -40,7 +40,7 @@ impl RunningCheck<'_> {
         self.keep_alone();
         self.connection.spare = None;
         let started =
-            self.connection.stream.take().and_then(|stream| ServerConnection::new(Protocol::H2, stream, terms));
+            self.connection.stream.take().map(|stream| ServerConnection::new(stream, ServerTerms::H2(terms)));
         self.connection.solo = started.map(|(connection, requests)| Box::new(Solo::new(connection, requests)));
     }
 

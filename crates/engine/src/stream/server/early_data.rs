@@ -18,10 +18,12 @@ impl Request<'_> {
         special: Option<MuxProtocol>,
     ) -> ServerIdentity {
         // The server first has to announce that it supports such a request (RFC 8441).
-        if special == Some(MuxProtocol::Http2) || !self.may_be_early_at(tls) {
+        // QMux begins with the transport parameters of the server.
+        let protocol = special.or(server.connecting.protocol);
+        if special == Some(MuxProtocol::Http2) || protocol == Some(MuxProtocol::Qmux) || !self.may_be_early_at(tls) {
             return asked;
         }
-        match special.or(server.connecting.protocol) {
+        match protocol {
             // The protocol is fixed, regardless of ALPN.
             Some(_) => asked.with_early_data(true),
             None => tls.client.with_early_data(asked),
