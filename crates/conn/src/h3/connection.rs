@@ -5,20 +5,20 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use base::moment::Moment;
 use ::quic::{Closed, Direction, Event, StreamId};
+use base::moment::Moment;
 use wire::h3::{self, ErrorCode, Role};
 
 use super::cell::StreamCell;
 use super::control::{self, Control};
 use super::grant::StreamGrant;
 use super::handle::Handle;
+use super::link::Link;
 use super::reading::Reading;
 use super::state::{Order, Shared, State};
 use super::stream::Stream;
 use super::{Counts, Terms};
 use crate::h2::{Kill, Ping};
-use super::link::Link;
 use crate::qmux::{self, Wire};
 use crate::quic::{self, Carried};
 

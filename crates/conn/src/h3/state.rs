@@ -10,8 +10,8 @@ use wire::h3::{self, ErrorCode, Role};
 use super::Terms;
 use super::cell::{Half, StreamCell};
 use super::counts::{Conduct, Counts};
-use crate::h2::Kill;
 use super::link::Link;
+use crate::h2::Kill;
 use crate::quic::{Carried, StreamView};
 
 /// A connection, as its task and its streams share it.

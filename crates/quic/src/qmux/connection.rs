@@ -1,4 +1,4 @@
-//! A connection: bytes in, events out, bytes out, and a deadline. Its streams are read and written in `streams`.
+//! A connection: bytes in, events out, bytes out, and a deadline. Its streams are in `streams`. Must never know a transport.
 
 mod receive;
 mod streams;
@@ -326,7 +326,8 @@ impl Connection {
 
     /// Forgets a stream both of whose directions are over. The peer may open another one in its place.
     fn remove_if_over(&mut self, id: u64) {
-        let is_over = |stream: &mut Stream| stream.receiving.is_none() && stream.sending.is_none() && stream.is_accepted;
+        let is_over =
+            |stream: &mut Stream| stream.receiving.is_none() && stream.sending.is_none() && stream.is_accepted;
         if !self.streams.get(id).is_some_and(is_over) {
             return;
         }

@@ -42,18 +42,42 @@ pub(super) const MOST_STREAMS: u64 = 1 << 60;
 pub(super) enum Frame {
     Padding,
     Parameters(Parameters),
-    Reset { stream: u64, code: u64, size: u64 },
-    Stop { stream: u64, code: u64 },
+    Reset {
+        stream: u64,
+        code: u64,
+        size: u64,
+    },
+    Stop {
+        stream: u64,
+        code: u64,
+    },
     /// Its payload follows.
-    Stream { stream: u64, offset: u64, length: u64, is_last: bool },
+    Stream {
+        stream: u64,
+        offset: u64,
+        length: u64,
+        is_last: bool,
+    },
     MaxData(u64),
-    MaxStreamData { stream: u64, most: u64 },
-    MaxStreams { direction: Direction, most: u64 },
+    MaxStreamData {
+        stream: u64,
+        most: u64,
+    },
+    MaxStreams {
+        direction: Direction,
+        most: u64,
+    },
     DataBlocked,
-    StreamDataBlocked { stream: u64 },
+    StreamDataBlocked {
+        stream: u64,
+    },
     StreamsBlocked(Direction),
     /// Its reason, of `length` bytes, follows.
-    Close { code: u64, is_application: bool, length: u64 },
+    Close {
+        code: u64,
+        is_application: bool,
+        length: u64,
+    },
     Ping(u64),
     Pong,
 }

@@ -41,7 +41,6 @@ impl Table {
             self.0.remove(position);
         }
     }
-
 }
 
 /// The streams of one direction that one side opens.

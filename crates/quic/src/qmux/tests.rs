@@ -23,7 +23,8 @@ const SETTINGS: Settings = Settings {
 fn exchange(client: &mut Connection, server: &mut Connection, most: usize) {
     loop {
         let mut moved = 0;
-        for (from, to) in [(&mut *client, &mut *server), (&mut *server, &mut *client)] {
+        for is_of_client in [true, false] {
+            let (from, to) = if is_of_client { (&mut *client, &mut *server) } else { (&mut *server, &mut *client) };
             let length = from.output().len().min(most);
             let bytes = from.output()[..length].to_vec();
             from.note_sent(NOW, length);
@@ -282,7 +283,9 @@ fn violations_close_the_connection() {
             assert_eq!(&server.output()[end - code.name().len()..], code.name().as_bytes());
         }
     }
-    for beginning in [&b"GET / HTTP/1.1\r\n\r\n"[..], &record(b"\x0a\0\x01a"), &record(b"\0"), b"PRI * HTTP/2.0\r\n\r\n"] {
+    for beginning in
+        [&b"GET / HTTP/1.1\r\n\r\n"[..], &record(b"\x0a\0\x01a"), &record(b"\0"), b"PRI * HTTP/2.0\r\n\r\n"]
+    {
         for piece in [1, usize::MAX] {
             let mut server = Connection::new(true, SETTINGS, NOW);
             beginning.chunks(piece.min(beginning.len())).for_each(|piece| server.receive(NOW, piece));

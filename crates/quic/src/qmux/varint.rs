@@ -35,16 +35,9 @@ mod tests {
 
     #[test]
     fn integers_survive_and_incomplete_ones_wait() {
-        for (value, length) in [
-            (0, 1),
-            (63, 1),
-            (64, 2),
-            (16_383, 2),
-            (16_384, 4),
-            ((1 << 30) - 1, 4),
-            (1 << 30, 8),
-            (MAX, 8),
-        ] {
+        for (value, length) in
+            [(0, 1), (63, 1), (64, 2), (16_383, 2), (16_384, 4), ((1 << 30) - 1, 4), (1 << 30, 8), (MAX, 8)]
+        {
             let mut bytes = Vec::new();
             push(value, &mut bytes);
             assert_eq!(bytes.len(), length, "{value}");

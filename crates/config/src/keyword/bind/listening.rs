@@ -2,8 +2,8 @@
 
 use super::{BindContext, BindOption, removed, supported, threads, tuning};
 use crate::document::Word;
-use crate::keyword::argument::{Arity, leading_number, limit};
 use crate::keyword::QMUX_IS_EXPERIMENTAL;
+use crate::keyword::argument::{Arity, leading_number, limit};
 use crate::spec::{MuxProtocol, ShardsSpec};
 use crate::units::{self, Time, TimeError};
 

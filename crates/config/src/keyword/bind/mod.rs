@@ -21,8 +21,8 @@ use super::table::{Family, Keyword, Status, rows};
 use crate::address::{self, AddressError, AddressRules};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Line, Word};
-use crate::spec::{AddressSpec, BindSpec, BindTlsSpec, ListeningSpec, PortSpec, RuntimeAccess, ShardsSpec};
 use crate::span::{Span, Spanned};
+use crate::spec::{AddressSpec, BindSpec, BindTlsSpec, ListeningSpec, PortSpec, RuntimeAccess, ShardsSpec};
 use crate::suggest;
 
 /// Options of a line, which apply to each of its addresses.

@@ -15,10 +15,10 @@ mod resolving;
 mod template;
 mod tls;
 
+use super::QMUX_IS_EXPERIMENTAL;
 use super::argument::Arity;
 use super::proxy::ProxyContext;
 use super::report::{Report, did_you_mean, quoted_list};
-use super::QMUX_IS_EXPERIMENTAL;
 use super::table::{Family, Keyword, Status, rows};
 use crate::address::{self, AddressError, AddressRules};
 use crate::diagnostic::{Diagnostic, Form, Severity};

@@ -18,9 +18,10 @@ impl Request<'_> {
         special: Option<MuxProtocol>,
     ) -> ServerIdentity {
         // The server first has to announce that it supports such a request (RFC 8441).
-        // QMux begins with the transport parameters of the server.
+        // A request over QMux needs the server's parameters.
         let protocol = special.or(server.connecting.protocol);
-        if special == Some(MuxProtocol::Http2) || protocol == Some(MuxProtocol::Qmux) || !self.may_be_early_at(tls) {
+        let may_be_qmux = protocol.map_or(tls.client.offers(b"h3"), |protocol| protocol == MuxProtocol::Qmux);
+        if special == Some(MuxProtocol::Http2) || may_be_qmux || !self.may_be_early_at(tls) {
             return asked;
         }
         match protocol {

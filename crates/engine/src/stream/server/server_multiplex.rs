@@ -52,13 +52,7 @@ pub fn protocol_on(server: &Server, special: Option<MuxProtocol>, link: &Link) -
 
 /// Starts HTTP/2 on a connection that was just opened, and returns the first request's stream. Later requests of this
 /// worker can use the connection if it is `shared`. `None`: it failed.
-pub fn open(
-    session: &Session,
-    proxy: usize,
-    server: &Server,
-    shared: bool,
-    link: Link,
-) -> Option<Link> {
+pub fn open(session: &Session, proxy: usize, server: &Server, shared: bool, link: Link) -> Option<Link> {
     let Link { carrier, answers, glitches, private, first, generation, place, pool_key } = link;
     let terms = ServerTerms::H2(terms(&session.generation().program.global, server));
     let (connection, requests) = ServerConnection::new(carrier.into_transport()?, terms);

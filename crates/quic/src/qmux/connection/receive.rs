@@ -1,4 +1,4 @@
-//! What is received: frames and payload.
+//! Receiving: the effects of frames and payload. Must never write payload.
 
 use base::moment::Moment;
 
@@ -129,7 +129,9 @@ impl Connection {
     fn check_sent(&mut self, id: u64) -> Result<(), ErrorCode> {
         match direction(id) {
             Direction::Unidirectional if !self.is_ours(id) => Err(ErrorCode::StreamState),
-            direction if self.is_ours(id) && id >> 2 >= self.ours[index(direction)].count => Err(ErrorCode::StreamState),
+            direction if self.is_ours(id) && id >> 2 >= self.ours[index(direction)].count => {
+                Err(ErrorCode::StreamState)
+            }
             _ if self.is_ours(id) => Ok(()),
             _ => self.check_received(id).map(|_| ()),
         }

@@ -1,4 +1,4 @@
-//! The streams as their owner uses them: opened, accepted, read and written.
+//! The streams as their owner uses them: opened, accepted, read and written. Must never process a frame.
 
 use bytes::BytesMut;
 
