@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 
 use base::moment::Moment;
 
-use super::ErrorCode;
+use super::error::ErrorCode;
 use super::frame;
 use super::output::Output;
-use super::parameters::{Parameters, Settings};
+use super::parameters::{MOST_STREAMS, Parameters, Settings};
 use super::reader::Reader;
 use super::stream::{Receiving, Sending, Stream};
 use super::table::{Opened, Table, direction, index};
@@ -121,11 +121,6 @@ impl Connection {
         self.state == State::Closed
     }
 
-    /// Whether part of a record was received.
-    pub fn is_within_record(&self) -> bool {
-        self.reader.is_within()
-    }
-
     /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.events.pop_front()?;
@@ -227,7 +222,7 @@ impl Connection {
         }
         for (at, is_owed) in max_streams.into_iter().enumerate() {
             let opened = &mut self.theirs[at];
-            let most = (opened.ended + opened.at_once).min(frame::MOST_STREAMS);
+            let most = (opened.ended + opened.at_once).min(MOST_STREAMS);
             if is_owed && most > opened.most {
                 opened.most = most;
                 self.output.push_integers(&[frame::MAX_STREAMS + at as u64, most]);

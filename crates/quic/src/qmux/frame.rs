@@ -1,8 +1,8 @@
 //! The frames of QMux: those of RFC 9000 that it permits (section 19), and its own. A STREAM frame is read up to its payload, a
 //! CONNECTION_CLOSE frame up to its reason.
 
-use super::ErrorCode;
-use super::parameters::Parameters;
+use super::error::ErrorCode;
+use super::parameters::{MOST_STREAMS, Parameters};
 use super::varint;
 use crate::stream::Direction;
 
@@ -33,9 +33,6 @@ pub(super) const LENGTH: u8 = 0x2;
 pub(super) const OFFSET: u8 = 0x4;
 /// The type of a STREAM frame with a length.
 pub(super) const STREAM_WITH_LENGTH: u8 = STREAM as u8 | LENGTH;
-
-/// The largest number of streams of a direction (RFC 9000, section 19.11).
-pub(super) const MOST_STREAMS: u64 = 1 << 60;
 
 /// A frame that was received.
 #[derive(Debug, Clone, PartialEq, Eq)]

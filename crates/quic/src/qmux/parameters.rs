@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{ErrorCode, varint};
+use super::error::ErrorCode;
+use super::varint;
 
 const IDLE_TIMEOUT: u64 = 0x1;
 const MAX_DATA: u64 = 0x4;
@@ -18,6 +19,9 @@ const RECORD: u64 = 0x0571_c594_29cd_0845;
 
 /// The smallest maximum of a record's frames in bytes, which needs no announcement.
 pub(super) const RECORD_SIZE: u64 = 16_382;
+
+/// The largest number of streams of a direction (RFC 9000, section 19.11).
+pub(super) const MOST_STREAMS: u64 = 1 << 60;
 
 /// The settings of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,7 +123,7 @@ impl Parameters {
             seen |= bit;
         }
         let streams = parameters.streams_bidirectional.max(parameters.streams_unidirectional);
-        if parameters.record < RECORD_SIZE || streams > super::frame::MOST_STREAMS {
+        if parameters.record < RECORD_SIZE || streams > MOST_STREAMS {
             return Err(INVALID);
         }
         Ok(parameters)

@@ -1,7 +1,7 @@
 //! Reads records and their frames from bytes as they arrive. A frame that is incomplete is kept, payload is passed on as it is.
 //! Must never know a stream.
 
-use super::ErrorCode;
+use super::error::ErrorCode;
 use super::frame::{self, Frame, Unread};
 use super::parameters::RECORD_SIZE;
 use super::varint;
@@ -37,11 +37,6 @@ pub(super) struct Reader {
 impl Reader {
     pub(super) fn new() -> Self {
         Self { record_left: 0, payload_left: 0, is_payload_wanted: false, stash: Vec::new(), is_first: true }
-    }
-
-    /// Whether part of a record was read.
-    pub(super) fn is_within(&self) -> bool {
-        self.record_left > 0 || !self.stash.is_empty()
     }
 
     /// Returns the next part and advances the input. `None`: all of it was read.

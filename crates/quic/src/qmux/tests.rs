@@ -239,9 +239,9 @@ const PARAMETERS: &[u8] = b"\xff\x51\x53\x30\x0d\x0a\x0d\x0a\x06\x04\x01\x3f\x06
 
 #[test]
 fn violations_close_the_connection() {
-    use super::ErrorCode::*;
+    use super::error::ErrorCode::*;
     let first = record(PARAMETERS);
-    let rows: [(&[u8], super::ErrorCode); 22] = [
+    let rows: [(&[u8], super::error::ErrorCode); 22] = [
         // A frame twice, or with a type of other versions or none.
         (PARAMETERS, TransportParameter),
         (b"\x01", FrameEncoding),

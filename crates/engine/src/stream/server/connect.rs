@@ -9,7 +9,6 @@ use config::spec::{HttpReuse, Mode, RetryOn};
 use conn::downstream::Downstream;
 use conn::exchange::RequestBody;
 use conn::link::Link;
-use conn::multiplexed::Protocol;
 use conn::pool_key::PoolKey;
 use conn::quota::Reservation;
 use conn::worker_links::ShareTerms;
@@ -254,13 +253,8 @@ impl Request<'_> {
         }
         let Attempt::Connected(link) = attempt else { return Ok(attempt) };
         Ok(match server_multiplex::protocol_on(server, special, &link) {
-            Some(Protocol::Qmux) if self.proxy.mode == Mode::Http => {
-                rt::boxed(self.begin_qmux(backend, server, link)).await
-            }
-            Some(_) if self.proxy.mode == Mode::Http => {
-                let shared = !link.private && backend.http_reuse != HttpReuse::Never;
-                let link = server_multiplex::open(self.session, self.proxy.index, server, shared, link);
-                link.map_or(Attempt::Unable, Attempt::Connected)
+            Some(protocol) if self.proxy.mode == Mode::Http => {
+                self.begin_multiplexed(backend, server, protocol, link).await
             }
             _ => match server_multiplex::shared_app(backend, server).filter(|_| !link.private) {
                 None => {

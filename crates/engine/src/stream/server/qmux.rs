@@ -1,8 +1,8 @@
-//! Connections to servers over QMux: the exchange of parameters before the first request. Must never choose a server.
+//! Multiplexed connections to servers as they begin; over QMux after an exchange of parameters. Must never choose a server.
 
 use config::spec::HttpReuse;
 use conn::link::Link;
-use conn::multiplexed::{ServerConnection, ServerTerms};
+use conn::multiplexed::{Protocol, ServerConnection, ServerTerms};
 use expression::sample::ConnectionError;
 use policy::program::{Backend, Server};
 
@@ -12,9 +12,25 @@ use super::server_multiplex;
 use crate::outgoing_quic;
 
 impl Request<'_> {
+    /// Starts a protocol that carries several requests on a connection that was just opened, and begins the request.
+    pub(super) async fn begin_multiplexed(
+        &mut self,
+        backend: &Backend,
+        server: &Server,
+        protocol: Protocol,
+        link: Link,
+    ) -> Attempt {
+        if protocol == Protocol::Qmux {
+            return rt::boxed(self.begin_qmux(backend, server, link)).await;
+        }
+        let shared = !link.private && backend.http_reuse != HttpReuse::Never;
+        let link = server_multiplex::open(self.session, self.proxy.index, server, shared, link);
+        link.map_or(Attempt::Unable, Attempt::Connected)
+    }
+
     /// Starts HTTP/3 by QMux on a connection that was just opened, and begins the request once the server's parameters were
     /// received. Later requests of this worker can use the connection.
-    pub(super) async fn begin_qmux(&mut self, backend: &Backend, server: &Server, link: Link) -> Attempt {
+    async fn begin_qmux(&mut self, backend: &Backend, server: &Server, link: Link) -> Attempt {
         let Link { carrier, answers, glitches, private, first, generation, place, pool_key } = link;
         let Some(transport) = carrier.into_transport() else { return Attempt::Unable };
         let global = &self.session.generation().program.global;

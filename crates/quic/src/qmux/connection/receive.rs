@@ -2,7 +2,7 @@
 
 use base::moment::Moment;
 
-use super::super::ErrorCode;
+use super::super::error::ErrorCode;
 use super::super::frame::Frame;
 use super::super::reader::Item;
 use super::super::table::{direction, index};
