@@ -151,6 +151,7 @@ impl Connection {
     /// Returns the bytes to be sent.
     pub fn output(&mut self) -> &[u8] {
         self.settle();
+        self.output.seal();
         self.output.waiting()
     }
 

@@ -44,6 +44,11 @@ impl Output {
         &self.bytes[self.start..]
     }
 
+    /// Leaves the waiting bytes as they are: a transport may have encrypted some that it has not accepted yet.
+    pub(super) fn seal(&mut self) {
+        self.last = None;
+    }
+
     /// Returns the position after the last byte that was written.
     pub(super) fn written(&self) -> u64 {
         self.removed + self.bytes.len() as u64

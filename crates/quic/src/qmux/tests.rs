@@ -87,11 +87,28 @@ fn a_request_and_its_answer_are_one_record_each() {
     assert_eq!(client.read(stream, 1), Err(ReadError::Closed));
 }
 
+/// Bytes that were shown to the transport do not change, also if it has accepted none of them.
+#[test]
+fn output_that_was_shown_stays() {
+    let (mut client, _) = pair();
+    let stream = client.open(Direction::Bidirectional).unwrap();
+    client.write(stream, b"one").unwrap();
+    let shown = client.output().to_vec();
+    client.write(stream, b"two").unwrap();
+    client.finish(stream).unwrap();
+    assert!(client.output().starts_with(&shown));
+}
+
 #[test]
 fn large_messages_pass_within_the_windows() {
+    [7, 61, 7_001, 16_384].into_iter().for_each(pass_large_message);
+}
+
+/// Sends a message that arrives in pieces of that size.
+fn pass_large_message(piece: usize) {
     let (mut client, mut server) = pair();
     let stream = client.open(Direction::Bidirectional).unwrap();
-    let message: Vec<u8> = (0..1_000_000_u32).map(|at| at.to_le_bytes()[0] ^ at.to_le_bytes()[1]).collect();
+    let message: Vec<u8> = (0..300_000_u32).map(|at| at.to_le_bytes()[0] ^ at.to_le_bytes()[1]).collect();
     let (mut written, mut received, mut rounds) = (0, Vec::new(), 0);
     while received.len() < message.len() {
         match client.write(stream, &message[written..]) {
@@ -99,7 +116,7 @@ fn large_messages_pass_within_the_windows() {
             Err(error) => assert_eq!(error, WriteError::Blocked),
         }
         assert!(client.output().len() <= 64 * 1024);
-        exchange(&mut client, &mut server, 7_001);
+        exchange(&mut client, &mut server, piece);
         server.accept(Direction::Bidirectional);
         // No more is ever unread than the window.
         assert!(written - received.len() <= 40_000);

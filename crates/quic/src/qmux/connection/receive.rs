@@ -56,7 +56,7 @@ impl Connection {
             Frame::MaxStreamData { stream, most } => {
                 self.check_sent(stream)?;
                 let sending = self.streams.get(stream).and_then(|stream| stream.sending.as_mut());
-                let is_more = sending.is_some_and(|sending| {
+                let is_more = sending.is_none_or(|sending| {
                     let is_more = most > sending.most;
                     sending.most = sending.most.max(most);
                     sending.is_reported &= !is_more;
