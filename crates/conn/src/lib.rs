@@ -23,6 +23,7 @@ pub mod multiplexed;
 pub mod pool_key;
 pub mod ports;
 pub mod progress;
+pub mod qmux;
 pub mod quic;
 pub mod quota;
 pub mod sequential_client;

@@ -15,6 +15,7 @@ use crate::downstream::Downstream;
 use crate::fcgi;
 use crate::h2;
 use crate::h3;
+use crate::qmux::{self, Wire};
 use crate::quic::Link;
 use crate::transport::Transport;
 
@@ -27,6 +28,8 @@ pub enum Protocol {
     H2,
     /// HTTP/3, over QUIC.
     H3,
+    /// HTTP/3, over QMux.
+    Qmux,
 }
 
 /// How the first bytes of a client's connection compare with those of a protocol.
@@ -45,6 +48,8 @@ impl Protocol {
     pub fn named(name: &[u8]) -> Option<Self> {
         match name {
             b"h2" => Some(Self::H2),
+            // Over a transport of bytes.
+            b"h3" => Some(Self::Qmux),
             _ => None,
         }
     }
@@ -53,7 +58,7 @@ impl Protocol {
     pub fn major(self) -> u32 {
         match self {
             Self::H2 => 2,
-            Self::H3 => 3,
+            Self::H3 | Self::Qmux => 3,
         }
     }
 
@@ -63,6 +68,8 @@ impl Protocol {
             Self::H2 => wire::h2::PREFACE,
             // It is chosen before its first bytes.
             Self::H3 => return Beginning::Other,
+            // Its own parameters are sent without waiting for those of the client, which it checks itself.
+            Self::Qmux => return Beginning::Whole,
         };
         match preface.starts_with(&bytes[..bytes.len().min(preface.len())]) {
             true if bytes.len() >= preface.len() => Beginning::Whole,
@@ -105,6 +112,17 @@ pub enum ClientTerms {
     H2(h2::Terms),
     /// In HTTP/3.
     H3(h3::Terms),
+    /// In HTTP/3 over QMux.
+    Qmux(h3::Terms, qmux::Settings),
+}
+
+/// Settings and limits of a server's connection over a transport.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerTerms {
+    /// In HTTP/2.
+    H2(h2::Terms),
+    /// In HTTP/3 over QMux.
+    Qmux(h3::Terms, qmux::Settings),
 }
 
 /// Events of a connection since they were last taken, as its protocol counts them.
@@ -167,6 +185,11 @@ macro_rules! on {
     };
 }
 
+/// Returns the transport of a client's connection.
+fn wire(client: &mut Downstream) -> Option<Wire<'_>> {
+    client.bytes().map(|(transport, input)| Wire { transport, input })
+}
+
 impl Connection {
     /// Serves a connection that begins in the protocol of `terms` ([`Beginning::Whole`]). `None`: that protocol is not spoken on
     /// a connection like this.
@@ -175,6 +198,10 @@ impl Connection {
             ClientTerms::H2(terms) => {
                 let (_, input) = client.bytes()?;
                 Some(Self::H2(h2::Connection::new(input, terms)))
+            }
+            ClientTerms::Qmux(terms, settings) => {
+                client.bytes()?;
+                Some(Self::H3(Box::new(h3::Connection::over_bytes(settings, terms))))
             }
             ClientTerms::H3(_) => None,
         }
@@ -187,14 +214,14 @@ impl Connection {
                 client.bytes()?;
                 Some(Self::H2(h2::Connection::reversed(terms)))
             }
-            ClientTerms::H3(_) => None,
+            ClientTerms::H3(_) | ClientTerms::Qmux(..) => None,
         }
     }
 
     /// Serves a QUIC connection. `None`: the protocol of `terms` is not spoken over QUIC.
     pub fn over_quic(link: Link, terms: ClientTerms) -> Option<Self> {
         match terms {
-            ClientTerms::H2(_) => None,
+            ClientTerms::H2(_) | ClientTerms::Qmux(..) => None,
             ClientTerms::H3(terms) => Some(Self::H3(Box::new(h3::Connection::new(link, terms)))),
         }
     }
@@ -216,7 +243,10 @@ impl Connection {
                 let Some((transport, input)) = client.and_then(Downstream::bytes) else { return Poll::Ready(None) };
                 protocol.poll(cx, transport, input).map(|stream| stream.map(Downstream::H2))
             }
-            Self::H3(protocol) => protocol.poll(cx).map(|stream| stream.map(Downstream::H3)),
+            Self::H3(protocol) => {
+                let mut wire = client.and_then(wire);
+                protocol.poll(cx, wire.as_mut()).map(|stream| stream.map(Downstream::H3))
+            }
         }
     }
 
@@ -278,7 +308,7 @@ impl Connection {
                     protocol.close(transport);
                 }
             }
-            Self::H3(protocol) => protocol.close(),
+            Self::H3(protocol) => protocol.close(client.and_then(wire).as_mut()),
         }
     }
 
@@ -299,7 +329,7 @@ impl Connection {
                 let Some((transport, _)) = client.and_then(Downstream::bytes) else { return Poll::Ready(0) };
                 protocol.poll_flush(cx, transport)
             }
-            Self::H3(protocol) => protocol.poll_flush(cx),
+            Self::H3(protocol) => protocol.poll_flush(cx, client.and_then(wire).as_mut()),
         }
     }
 
@@ -342,15 +372,28 @@ macro_rules! on_server {
 }
 
 impl ServerConnection {
-    /// Starts `protocol` on an established transport. `None`: it is not spoken on a transport.
-    pub fn new(protocol: Protocol, transport: Transport, terms: h2::Terms) -> Option<(Self, Requests)> {
-        match protocol {
-            Protocol::H2 => {
+    /// Starts the protocol of `terms` on an established transport. Requests begin once it is ready
+    /// ([`ServerConnection::poll_ready`]).
+    pub fn new(transport: Transport, terms: ServerTerms) -> (Self, Requests) {
+        match terms {
+            ServerTerms::H2(terms) => {
                 let (connection, requests) = h2::ServerConnection::new(transport, terms);
-                Some((Self::H2(Box::new(connection)), Requests::H2(requests)))
+                (Self::H2(Box::new(connection)), Requests::H2(requests))
             }
-            Protocol::H3 => None,
+            ServerTerms::Qmux(terms, settings) => {
+                let (connection, requests) = h3::ServerConnection::over_bytes(transport, settings, terms);
+                (Self::H3(Box::new(connection)), Requests::H3(requests))
+            }
         }
+    }
+
+    /// Ready with whether requests can begin; false: the connection has ended.
+    pub fn poll_ready(&mut self, cx: &mut Context<'_>, requests: &Requests) -> Poll<bool> {
+        let Requests::H3(requests) = requests else { return Poll::Ready(true) };
+        if self.poll(cx).is_ready() {
+            return Poll::Ready(false);
+        }
+        if requests.is_ready() { Poll::Ready(true) } else { Poll::Pending }
     }
 
     /// Starts HTTP/3 on a QUIC connection. `tls` is the result of its handshake.

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use conn::glitches::GlitchLimits;
 use conn::h2;
 use conn::h3;
+use conn::qmux;
 use conn::quic::Link;
 use policy::program::{Global, Namespace, QuicConnecting, QuicServerLimits, Server};
 use quic::cid::Place;
@@ -15,6 +16,7 @@ use quic::{Clock, Secrets, Transport, congestion, transport};
 use rt::net::{Address, BindOptions, ConnectOptions, DatagramSocket};
 use tls::ServerIdentity;
 
+use crate::protocol::UNIDIRECTIONAL;
 use crate::quic_settings::{QUEUED, algorithm, random_bytes};
 use crate::stream::request::head_limits::head_limits;
 use crate::worker::Worker;
@@ -107,5 +109,17 @@ pub fn http3_terms(global: &Global, server: &Server) -> h3::Terms {
         accept_unsafe: false,
         glitches: GlitchLimits { threshold, usage: global.glitches.usage },
         budget: if threshold == 0 { h2::BUDGET } else { 0 },
+    }
+}
+
+/// Returns the settings of connections of QMux to servers: those of QUIC.
+pub fn qmux_settings(limits: &QuicServerLimits) -> qmux::Settings {
+    qmux::Settings {
+        idle_timeout: limits.idle_timeout.unwrap_or_default(),
+        // A server opens no request streams (RFC 9114, section 6.1).
+        max_bidirectional: 0,
+        max_unidirectional: UNIDIRECTIONAL,
+        window: limits.connection_window,
+        stream_window: limits.stream_window,
     }
 }

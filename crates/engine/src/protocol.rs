@@ -9,10 +9,14 @@ use conn::h1::HeadLimits;
 use conn::h2;
 use conn::h3;
 use conn::multiplexed::{self, Beginning, ClientTerms, HttpCounts};
+use conn::qmux;
 use live::counters::{BackCounters, FrontCounters, Http2Counters, QuicCounters};
 use policy::program::{Global, Http2Limits, MuxProtocol};
 
 use crate::quic_counts;
+
+/// The unidirectional streams that HTTP/3 needs: control, and both of QPACK (RFC 9114, section 6.2).
+pub const UNIDIRECTIONAL: u32 = 3;
 
 /// Protocol of a client's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,12 +58,19 @@ impl Expected {
         match proto {
             Some(MuxProtocol::Http1) => Self::Http1,
             Some(MuxProtocol::Http2) => Self::Multiplexed(multiplexed::Protocol::H2),
+            Some(MuxProtocol::Qmux) => Self::Multiplexed(multiplexed::Protocol::Qmux),
             _ => match alpn.and_then(multiplexed::Protocol::named) {
                 Some(agreed) => Self::Multiplexed(agreed),
                 None if upgrades => Self::Either,
                 None => Self::Http1,
             },
         }
+    }
+
+    /// Returns the protocol of a connection that begins before the client has sent anything.
+    pub fn at_once(self) -> Option<Protocol> {
+        (self == Self::Multiplexed(multiplexed::Protocol::Qmux))
+            .then_some(Protocol::Multiplexed(multiplexed::Protocol::Qmux))
     }
 
     /// Chooses by the first bytes of a connection. Without any, the connection has ended.
@@ -104,7 +115,7 @@ pub struct Grant {
 pub fn streams(protocol: multiplexed::Protocol, global: &Global) -> usize {
     match protocol {
         multiplexed::Protocol::H2 => global.http2.streams,
-        multiplexed::Protocol::H3 => global.quic.streams.concurrent as usize,
+        multiplexed::Protocol::H3 | multiplexed::Protocol::Qmux => global.quic.streams.concurrent as usize,
     }
 }
 
@@ -117,6 +128,7 @@ pub fn client_terms(protocol: multiplexed::Protocol, global: &Global, grant: &Gr
             ..http2_terms(&global.http2, global.glitches.http2_clients, global, grant.head)
         }),
         multiplexed::Protocol::H3 => ClientTerms::H3(http3_terms(global, grant)),
+        multiplexed::Protocol::Qmux => ClientTerms::Qmux(http3_terms(global, grant), qmux_settings(global)),
     }
 }
 
@@ -149,6 +161,18 @@ fn http3_terms(global: &Global, grant: &Grant) -> h3::Terms {
         accept_unsafe: grant.accept_unsafe,
         glitches: GlitchLimits { threshold, usage: global.glitches.usage },
         budget: if threshold == 0 { h2::BUDGET } else { 0 },
+    }
+}
+
+/// Returns the settings of a client's connection of QMux: those of QUIC.
+fn qmux_settings(global: &Global) -> qmux::Settings {
+    let limits = &global.quic;
+    qmux::Settings {
+        idle_timeout: limits.idle_timeout.unwrap_or_default(),
+        max_bidirectional: limits.streams.concurrent.min(h3::INITIAL_STREAMS),
+        max_unidirectional: UNIDIRECTIONAL,
+        window: limits.streams.connection_window,
+        stream_window: limits.streams.stream_window,
     }
 }
 
@@ -243,7 +267,9 @@ impl<'a> CountedConnection<'a> {
         counters.front.protocol.connections.subtract(1);
         match protocol {
             multiplexed::Protocol::H2 => Self::H2(Http2Connection::new(&counters.front_http2)),
-            multiplexed::Protocol::H3 => Self::H3(Http3Connection::new(counters.front_quic.used())),
+            multiplexed::Protocol::H3 | multiplexed::Protocol::Qmux => {
+                Self::H3(Http3Connection::new(counters.front_quic.used()))
+            }
         }
     }
 
@@ -251,7 +277,9 @@ impl<'a> CountedConnection<'a> {
     pub fn to_server(counters: &'a BackCounters, protocol: multiplexed::Protocol) -> Self {
         match protocol {
             multiplexed::Protocol::H2 => Self::H2(Http2Connection::new(&counters.http2)),
-            multiplexed::Protocol::H3 => Self::H3(Http3Connection::new(counters.quic.used())),
+            multiplexed::Protocol::H3 | multiplexed::Protocol::Qmux => {
+                Self::H3(Http3Connection::new(counters.quic.used()))
+            }
         }
     }
 

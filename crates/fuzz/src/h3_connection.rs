@@ -145,7 +145,7 @@ async fn serve(link: Link, held: Held) {
     let mut connection = Connection::new(link, terms);
     poll_fn(|cx| {
         loop {
-            let Some(stream) = ready!(connection.poll(cx)) else { return Poll::Ready(()) };
+            let Some(stream) = ready!(connection.poll(cx, None)) else { return Poll::Ready(()) };
             rt::spawn(Class::Normal, 0, answer(stream, Held::new(&held.0)));
         }
     })

@@ -48,6 +48,7 @@ targets! {
     patterns,
     peers,
     proxy_protocol,
+    qmux,
     qpack,
     regex,
     runtime_line,

@@ -16,6 +16,7 @@ mod failures;
 pub mod half_open;
 pub mod handle;
 pub mod qlog;
+pub mod qmux;
 pub mod secrets;
 pub mod statistics;
 pub mod stream;

@@ -122,6 +122,8 @@ Available multiplexer protocols :
          h2 : mode=HTTP  side=FE|BE  mux=H2    flags=HTX|HOL_RISK|NO_UPG
        fcgi : mode=HTTP  side=BE     mux=FCGI  flags=HTX|HOL_RISK|NO_UPG
        spop : mode=SPOP  side=BE     mux=SPOP  flags=HOL_RISK|NO_UPG
+       qmux : mode=HTTP  side=FE|BE  mux=QMUX  flags=HTX|NO_UPG
+       quic : mode=HTTP  side=FE|BE  mux=QUIC  flags=HTX|NO_UPG|FRAMED
   <default> : mode=HTTP  side=FE|BE  mux=H1    flags=HTX
          h1 : mode=HTTP  side=FE|BE  mux=H1    flags=HTX|NO_UPG
   <default> : mode=TCP   side=FE|BE  mux=PASS  flags=

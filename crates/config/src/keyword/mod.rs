@@ -108,6 +108,10 @@ pub(crate) struct ReadContext<'a> {
     pub(crate) follows_sections: bool,
 }
 
+/// The end of messages about `proto qmux` without that.
+pub(crate) const QMUX_IS_EXPERIMENTAL: &str =
+    "'qmux' protocol is experimental, must be allowed via a global 'expose-experimental-directives'.";
+
 /// Whether experimental keywords are allowed (`expose-experimental-directives`), and whether any is used.
 #[derive(Debug, Default)]
 pub(crate) struct Experimental {

@@ -15,6 +15,8 @@ pub enum MuxProtocol {
     Http2,
     /// `quic`: HTTP/3 over QUIC.
     Quic,
+    /// `qmux`: HTTP/3 over QMux.
+    Qmux,
     /// `fcgi`: servers only.
     Fcgi,
     /// `spop`: servers only.
@@ -29,6 +31,7 @@ impl MuxProtocol {
             Self::Http1 => "h1",
             Self::Http2 => "h2",
             Self::Quic => "quic",
+            Self::Qmux => "qmux",
             Self::Fcgi => "fcgi",
             Self::Spop => "spop",
         }

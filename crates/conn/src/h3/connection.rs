@@ -5,20 +5,22 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use ::quic::{Closed, Direction, Event, StreamId};
 use base::moment::Moment;
-use quic::{Direction, Event, StreamId};
 use wire::h3::{self, ErrorCode, Role};
 
 use super::cell::StreamCell;
 use super::control::{self, Control};
 use super::grant::StreamGrant;
 use super::handle::Handle;
+use super::link::Link;
 use super::reading::Reading;
 use super::state::{Order, Shared, State};
 use super::stream::Stream;
 use super::{Counts, Terms};
 use crate::h2::{Kill, Ping};
-use crate::quic::{Carried, Link};
+use crate::qmux::{self, Wire};
+use crate::quic::{self, Carried};
 
 /// How the connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +49,17 @@ pub struct Connection {
 
 impl Connection {
     /// Serves a connection whose handshake is complete, or has received early data.
-    pub fn new(link: Link, terms: Terms) -> Self {
+    pub fn new(link: quic::Link, terms: Terms) -> Self {
         link.close_with(ErrorCode::NoError.number());
+        Self::over(Link::Quic(link), terms)
+    }
+
+    /// Serves a connection of QMux, whose transport is passed to each call that may send or receive.
+    pub fn over_bytes(settings: qmux::Settings, terms: Terms) -> Self {
+        Self::over(Link::Qmux(Box::new(qmux::Link::new(true, settings))), terms)
+    }
+
+    fn over(link: Link, terms: Terms) -> Self {
         let control = Control::new(Role::Server, terms.max_head, terms.extends);
         let grant = StreamGrant::new(terms.max_streams);
         let shared = Rc::new(Shared { link, state: RefCell::new(State::new(Role::Server, terms)) });
@@ -103,13 +114,13 @@ impl Connection {
     }
 
     /// Processes events, and sends. Ready with a stream that has begun, or with `None`: the connection has ended.
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Stream>> {
+    pub fn poll(&mut self, cx: &mut Context<'_>, mut wire: Option<&mut Wire<'_>>) -> Poll<Option<Stream>> {
         if self.departure == Departure::Over {
             return Poll::Ready(None);
         }
         loop {
             self.shared.link.begin(cx);
-            if self.process() || self.obey() {
+            if self.process() || self.obey(wire.as_deref_mut()) {
                 return Poll::Ready(None);
             }
             let ready = self.shared.state.borrow_mut().ready.pop_front();
@@ -121,7 +132,7 @@ impl Connection {
                 self.departure = Departure::Over;
                 return Poll::Ready(None);
             }
-            std::task::ready!(self.shared.link.poll_wait(cx));
+            std::task::ready!(self.shared.link.poll_wait(cx, wire.as_deref_mut()));
         }
     }
 
@@ -149,8 +160,9 @@ impl Connection {
                 Event::Writable(id) => self.note_writable(id),
                 Event::Finished(id) => self.note_finished(id),
                 Event::Stopped(id, code) => self.note_stopped(id, code),
-                Event::Closed(_) => {
-                    self.gone = true;
+                Event::Closed(closed) => {
+                    self.gone = self.shared.link.is_gone();
+                    self.faulted |= matches!(closed, Closed::Transport { .. });
                     self.end();
                     return true;
                 }
@@ -165,9 +177,10 @@ impl Connection {
     }
 
     /// Carries out an order that concerns the whole connection. Returns true if it has ended.
-    fn obey(&mut self) -> bool {
+    fn obey(&mut self, wire: Option<&mut Wire<'_>>) -> bool {
         let order = {
             let state = &mut *self.shared.state.borrow_mut();
+            state.note_glitches(self.shared.link.take_glitches());
             if state.conduct.is_unwelcome(&state.terms) && self.limit.is_none() {
                 state.order.get_or_insert(Order::Kill(Kill::Close));
             }
@@ -179,9 +192,9 @@ impl Connection {
         match order {
             None => return false,
             Some(Order::Kill(Kill::Close)) => control::close(&self.shared.link, ErrorCode::NoError),
-            Some(Order::Kill(Kill::Forget(_))) => {
+            Some(Order::Kill(Kill::Forget(hops))) => {
                 self.gone = true;
-                self.shared.link.forget();
+                self.shared.link.forget(hops, wire);
             }
             Some(Order::Fail(code)) => {
                 self.faulted = true;
@@ -324,11 +337,11 @@ impl Connection {
     }
 
     /// Ends all streams, and announces the end to the client.
-    pub fn close(&mut self) {
+    pub fn close(&mut self, wire: Option<&mut Wire<'_>>) {
         if !self.gone && self.departure != Departure::Over {
             self.leave(false);
             self.control.send(&mut self.shared.link.connection());
-            self.shared.link.send();
+            self.shared.link.send(wire);
         }
         self.end();
     }
@@ -345,7 +358,7 @@ impl Connection {
 
     /// Sends remaining bytes after the connection was closed, until the client has acknowledged all answers. Ready with a
     /// number above 0 after progress; 0: nothing is left.
-    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>, mut wire: Option<&mut Wire<'_>>) -> Poll<usize> {
         loop {
             self.shared.link.begin(cx);
             let mut progress = 0;
@@ -362,17 +375,25 @@ impl Connection {
                     Event::Stopped(id, code) => {
                         let _ = self.note_stopped(id, code);
                     }
-                    Event::Closed(_) => self.gone = true,
+                    Event::Closed(_) => self.gone = self.shared.link.is_gone(),
                     _ => {}
                 }
             }
-            if self.gone || self.shared.link.is_closed() || self.shared.state.borrow().is_acknowledged() {
+            if self.gone {
                 return Poll::Ready(0);
+            }
+            if self.shared.link.is_closed() || self.shared.state.borrow().is_acknowledged() {
+                return self.shared.link.poll_rest(cx, wire, ErrorCode::NoError.number());
             }
             if progress > 0 {
                 return Poll::Ready(progress);
             }
-            std::task::ready!(self.shared.link.poll_wait(cx));
+            let sent = self.shared.link.sent();
+            let polled = self.shared.link.poll_wait(cx, wire.as_deref_mut());
+            if self.shared.link.sent() != sent {
+                return Poll::Ready(1);
+            }
+            std::task::ready!(polled);
         }
     }
 

@@ -3,11 +3,12 @@
 
 use bytes::{Buf, Bytes};
 use quic::stream::{Part, ReadError};
-use quic::{Connection, Direction, StreamId};
+use quic::{Direction, StreamId};
 use wire::h3::qpack::AcknowledgmentReader;
 use wire::h3::{self, ControlFrame, ControlReader, ErrorCode, PeerStreams, Role, Settings, StreamType, TypeReader};
 use wire::http::priority::Priority;
 
+use super::link::{Link, Streams};
 use super::reading::rank;
 use super::state::State;
 
@@ -63,7 +64,7 @@ impl Control {
     }
 
     /// Sends what waits on our control stream.
-    pub(super) fn send(&mut self, connection: &mut Connection) {
+    pub(super) fn send(&mut self, connection: &mut Streams<'_>) {
         if self.output.is_empty() {
             return;
         }
@@ -96,7 +97,7 @@ impl Control {
     }
 
     /// Accepts the streams that the client has opened.
-    pub(super) fn accept(&mut self, connection: &mut Connection, state: &mut State) -> Result<(), h3::Error> {
+    pub(super) fn accept(&mut self, connection: &mut Streams<'_>, state: &mut State) -> Result<(), h3::Error> {
         while let Some(id) = connection.accept(Direction::Unidirectional) {
             self.streams.push(PeerStream { id, name: TypeReader::default(), kind: None });
             self.read(id, connection, state)?;
@@ -111,7 +112,7 @@ impl Control {
     pub(super) fn read(
         &mut self,
         id: StreamId,
-        connection: &mut Connection,
+        connection: &mut Streams<'_>,
         state: &mut State,
     ) -> Result<(), h3::Error> {
         let Some(position) = self.streams.iter().position(|stream| stream.id == id) else { return Ok(()) };
@@ -136,7 +137,7 @@ impl Control {
         &mut self,
         position: usize,
         mut bytes: Bytes,
-        connection: &mut Connection,
+        connection: &mut Streams<'_>,
         state: &mut State,
     ) -> Result<bool, h3::Error> {
         let Some(stream) = self.streams.get_mut(position) else { return Ok(false) };
@@ -168,7 +169,7 @@ impl Control {
         &mut self,
         position: usize,
         error: h3::Error,
-        connection: &mut Connection,
+        connection: &mut Streams<'_>,
         state: &mut State,
     ) -> Result<bool, h3::Error> {
         if error.scope == h3::Scope::Connection {
@@ -180,7 +181,7 @@ impl Control {
         Ok(false)
     }
 
-    fn read_control(&mut self, bytes: &[u8], connection: &mut Connection, state: &mut State) -> Result<(), h3::Error> {
+    fn read_control(&mut self, bytes: &[u8], connection: &mut Streams<'_>, state: &mut State) -> Result<(), h3::Error> {
         let mut input = bytes;
         while let Some(frame) = self.reader.next(&mut input)? {
             match frame {
@@ -216,6 +217,6 @@ impl Control {
 }
 
 /// Closes the connection with an error.
-pub(super) fn close(link: &crate::quic::Link, code: ErrorCode) {
+pub(super) fn close(link: &Link, code: ErrorCode) {
     link.close(code.number(), code.name().as_bytes());
 }

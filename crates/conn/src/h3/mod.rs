@@ -2,8 +2,9 @@
 //! for.
 //!
 //! One task processes the events of a connection and sends what it has to send ([`Connection`], [`ServerConnection`]); each
-//! stream has a task that serves it ([`Stream`]), or that sends its request and reads its answer ([`Request`]). Flow control, retransmission and the order of streams are those of QUIC
-//! ([`crate::quic::Link`]); a stream's task reads frames directly from its QUIC stream, and writes frames to it.
+//! stream has a task that serves it ([`Stream`]), or that sends its request and reads its answer ([`Request`]). Flow control and
+//! the order of streams are those of QUIC ([`crate::quic::Link`]) or QMux ([`crate::qmux::Link`]); a stream's task reads frames
+//! directly from its stream, and writes frames to it.
 
 mod cell;
 mod connection;
@@ -11,6 +12,7 @@ mod control;
 mod counts;
 mod grant;
 mod handle;
+mod link;
 mod reading;
 mod request;
 mod server;

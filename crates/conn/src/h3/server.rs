@@ -5,8 +5,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use ::quic::{Direction, Event, StreamId};
+use base::buffer::Buffer;
 use base::moment::Moment;
-use quic::{Direction, Event, StreamId};
 use rt::net::SocketQuery;
 use tls::HandshakeInfo;
 use wire::h3::{self, ErrorCode, Role};
@@ -14,10 +15,13 @@ use wire::h3::{self, ErrorCode, Role};
 use super::cell::{Arrival, StreamCell};
 use super::control::{self, Control};
 use super::handle::Handle;
+use super::link::Link;
 use super::state::{Order, Shared, State};
 use super::{Counts, Terms};
-use crate::quic::{Carried, Link, StreamView};
+use crate::qmux::{self, Wire};
+use crate::quic::{self, Carried, StreamView};
 use crate::server_info::About;
+use crate::transport::Transport;
 
 /// State shared by the connection's task and its requests.
 struct Exchanges {
@@ -43,21 +47,33 @@ pub struct Requests(Rc<Exchanges>);
 pub struct ServerConnection {
     exchanges: Rc<Exchanges>,
     control: Control,
+    /// The transport of QMux, and the bytes read from it.
+    wire: Option<Box<(Transport, Buffer)>>,
 }
 
 impl ServerConnection {
     /// Starts HTTP/3 on a connection whose handshake is complete.
-    pub fn new(link: Link, terms: Terms, tls: Option<Arc<HandshakeInfo>>) -> (Self, Requests) {
+    pub fn new(link: quic::Link, terms: Terms, tls: Option<Arc<HandshakeInfo>>) -> (Self, Requests) {
         link.close_with(ErrorCode::NoError.number());
-        let control = Control::new(Role::Client, terms.max_head, terms.extends);
         let about = About::of_quic(&link, tls);
+        Self::over(Link::Quic(link), terms, about, None)
+    }
+
+    /// Starts HTTP/3 by QMux on an established transport. No request begins before [`Requests::is_ready`].
+    pub fn over_bytes(transport: Transport, settings: qmux::Settings, terms: Terms) -> (Self, Requests) {
+        let (about, link) = (About::of(&transport), Link::Qmux(Box::new(qmux::Link::new(false, settings))));
+        Self::over(link, terms, about, Some(Box::new((transport, Buffer::empty()))))
+    }
+
+    fn over(link: Link, terms: Terms, about: About, wire: Option<Box<(Transport, Buffer)>>) -> (Self, Requests) {
+        let control = Control::new(Role::Client, terms.max_head, terms.extends);
         let shared = Shared { link, state: RefCell::new(State::new(Role::Client, terms)) };
         let exchanges = Rc::new(Exchanges { shared, about, answers: Cell::new(0), over: Cell::new(false) });
         let carried: Rc<dyn Carried> = exchanges.clone();
         exchanges.shared.link.carry(Rc::downgrade(&carried));
         drop(carried);
         let requests = Requests(Rc::clone(&exchanges));
-        (Self { exchanges, control }, requests)
+        (Self { exchanges, control, wire }, requests)
     }
 
     /// Processes events, and sends. Ready when the connection has ended, also because it is unused.
@@ -68,15 +84,25 @@ impl ServerConnection {
         loop {
             self.exchanges.shared.link.begin(cx);
             if self.process() || self.obey() {
+                self.send();
                 return Poll::Ready(());
             }
             self.control.send(&mut self.exchanges.shared.link.connection());
             if self.is_unused() {
                 control::close(&self.exchanges.shared.link, ErrorCode::NoError);
+                self.send();
                 self.end();
                 return Poll::Ready(());
             }
-            std::task::ready!(self.exchanges.shared.link.poll_wait(cx));
+            let wire = &mut self.wire.as_deref_mut().map(|(transport, input)| Wire { transport, input });
+            std::task::ready!(self.exchanges.shared.link.poll_wait(cx, wire.as_mut()));
+        }
+    }
+
+    /// Sends what is left of a connection of QMux, as far as its transport accepts it at once.
+    fn send(&mut self) {
+        if let Some((transport, input)) = self.wire.as_deref_mut() {
+            self.exchanges.shared.link.send(Some(&mut Wire { transport, input }));
         }
     }
 
@@ -129,6 +155,7 @@ impl ServerConnection {
         let shared = &self.exchanges.shared;
         let code = {
             let state = &mut *shared.state.borrow_mut();
+            state.note_glitches(shared.link.take_glitches());
             if state.conduct.is_unwelcome(&state.terms) {
                 state.server.is_closing = true;
             }
@@ -244,6 +271,11 @@ impl Requests {
     /// Wakes the connection's task.
     pub fn wake(&self) {
         self.0.shared.link.wake();
+    }
+
+    /// Whether requests can begin: over QMux, the server's parameters were received.
+    pub fn is_ready(&self) -> bool {
+        self.0.shared.link.is_ready()
     }
 
     /// Whether the server has sent its SETTINGS.

@@ -10,8 +10,9 @@ use wire::h3::{self, ErrorCode, Role};
 use super::Terms;
 use super::cell::{Half, StreamCell};
 use super::counts::{Conduct, Counts};
+use super::link::Link;
 use crate::h2::Kill;
-use crate::quic::{Carried, Link, StreamView};
+use crate::quic::{Carried, StreamView};
 
 /// A connection, as its task and its streams share it.
 pub(super) struct Shared {
@@ -106,7 +107,7 @@ impl Shared {
 
     /// Ends both directions of a stream.
     pub(super) fn abort(&self, cell: &StreamCell, half: &Half, code: ErrorCode) {
-        let connection = &mut *self.link.connection();
+        let connection = &mut self.link.connection();
         if !half.ended {
             connection.stop(cell.id, code.number());
         }
@@ -137,7 +138,7 @@ impl Shared {
             (false, false) => ErrorCode::RequestCancelled,
         };
         if !half.failed {
-            let connection = &mut *self.link.connection();
+            let connection = &mut self.link.connection();
             if !half.ended {
                 connection.stop(cell.id, code.number());
             }
@@ -243,6 +244,11 @@ impl State {
     pub(super) fn note_settings(&mut self, settings: &h3::Settings) {
         self.server.extends = Some(settings.extended_connect);
         self.streams.iter().for_each(|cell| cell.half().wake());
+    }
+
+    /// Counts frames of the carrier that have no use to a stream.
+    pub(super) fn note_glitches(&mut self, count: u32) {
+        (0..count).for_each(|_| self.conduct.note_idle_frame(&mut self.counts, self.begun));
     }
 
     /// The number of streams being served.

@@ -79,7 +79,7 @@ impl<'a> RunningCheck<'a> {
         };
         self.greet(connect, &way).await?;
         self.secure(connect, &way).await?;
-        self.choose_protocol(connect);
+        self.choose_protocol(connect).await?;
         self.choose_fcgi(connect);
         self.restart_timeout();
         Ok(())
@@ -100,12 +100,12 @@ impl<'a> RunningCheck<'a> {
         let target = proxy.as_ref().unwrap_or(&destination);
         let is_brief = !self.is_shared();
         let is_near = is_brief && target.inet().is_some_and(|address| address.ip().is_loopback());
-        let speaks_http2 = self.protocol(connect) == Some(MuxProtocol::Http2);
+        let multiplexes = matches!(self.protocol(connect), Some(MuxProtocol::Http2 | MuxProtocol::Qmux));
         // If the connection is established at once, the first write shows whether it succeeded.
         let is_proved_by_sending = is_near
             && proxy.is_none()
             && !header
-            && !speaks_http2
+            && !multiplexes
             && !self.asks_application(connect)
             && self.tls(connect).is_none()
             && matches!(next, Some(CheckStep::Send(_) | CheckStep::Request(_)));

@@ -6,7 +6,7 @@ use std::io;
 use base::buffer::Buffer;
 use conn::exchange::AnswerHeadKind;
 use conn::h2::Terms;
-use conn::multiplexed::{Protocol, ServerConnection};
+use conn::multiplexed::{Protocol, ServerConnection, ServerTerms};
 use conn::sequential_client::Solo;
 use live::health::CheckStatus;
 use policy::check::{Connect, Expect};
@@ -16,6 +16,7 @@ use wire::http::{Framing, Head, Method};
 
 use super::messages;
 use super::running::{Outcome, RunningCheck, Waited};
+use crate::outgoing_quic;
 
 impl RunningCheck<'_> {
     /// Returns the configured protocol of a connection; `None`: the result of ALPN.
@@ -26,22 +27,43 @@ impl RunningCheck<'_> {
         }
     }
 
-    /// Switches an established connection to HTTP/2 if it is the protocol of the check.
-    pub(super) fn choose_protocol(&mut self, connect: &Connect) {
-        let state = self.connection.stream.as_ref().and_then(|stream| stream.handshake_info());
-        let agreed = state.and_then(|state| state.alpn.as_deref()) == Some(b"h2");
-        let speaks = self.protocol(connect).map_or(agreed, |protocol| protocol == MuxProtocol::Http2);
-        if !self.check.is_http || !speaks {
-            return;
-        }
+    /// Switches an established connection to HTTP/2 or QMux if that is the protocol of the check.
+    pub(super) async fn choose_protocol(&mut self, connect: &Connect) -> Result<(), Outcome> {
+        let protocol = match self.protocol(connect) {
+            Some(MuxProtocol::Http2) => Some(Protocol::H2),
+            Some(MuxProtocol::Qmux) => Some(Protocol::Qmux),
+            Some(_) => None,
+            None => {
+                let state = self.connection.stream.as_ref().and_then(|stream| stream.handshake_info());
+                state.and_then(|state| state.alpn.as_deref()).and_then(Protocol::named)
+            }
+        };
+        let Some(protocol) = protocol.filter(|_| self.check.is_http) else { return Ok(()) };
         let global = &self.generation.program.global;
-        let terms = Terms { extends: false, max_head: global.bufsize, ..Terms::default() };
+        let terms = match protocol {
+            Protocol::Qmux => {
+                let settings = outgoing_quic::qmux_settings(&global.quic.servers);
+                ServerTerms::Qmux(outgoing_quic::http3_terms(global, self.server), settings)
+            }
+            _ => ServerTerms::H2(Terms { extends: false, max_head: global.bufsize, ..Terms::default() }),
+        };
         // The pool is for connections of HTTP/1.
         self.keep_alone();
         self.connection.spare = None;
-        let started =
-            self.connection.stream.take().and_then(|stream| ServerConnection::new(Protocol::H2, stream, terms));
-        self.connection.solo = started.map(|(connection, requests)| Box::new(Solo::new(connection, requests)));
+        let Some(stream) = self.connection.stream.take() else { return Ok(()) };
+        let (mut connection, requests) = ServerConnection::new(stream, terms);
+        match self.within(|cx| connection.poll_ready(cx, &requests)).await {
+            Waited::Done(true) => {}
+            Waited::Done(false) => {
+                let reason = "the connection ended before its parameters";
+                return Err(Outcome::new(CheckStatus::L6Response, messages::at_connect(self, connect, reason)));
+            }
+            Waited::Expired => {
+                return Err(Outcome::new(CheckStatus::L6Timeout, messages::at_connect(self, connect, "")));
+            }
+        }
+        self.connection.solo = Some(Box::new(Solo::new(connection, requests)));
+        Ok(())
     }
 
     /// Sends a request that is given as text of HTTP/1.

@@ -85,6 +85,7 @@ mod persistence;
 mod private_connections;
 mod progress;
 mod protocols;
+mod qmux;
 mod queueing;
 mod quic_initial;
 mod quic_server_statistics;

@@ -212,12 +212,13 @@ fn connect(words: &mut Words<'_>, parsing: &Parsing<'_>, is_http: bool) -> Resul
                 match (word.text.as_str(), is_http) {
                     ("h1", true) => connect.protocol = Some(MuxProtocol::Http1),
                     ("h2", true) => connect.protocol = Some(MuxProtocol::Http2),
+                    ("qmux", true) => connect.protocol = Some(MuxProtocol::Qmux),
                     ("fcgi", true) => connect.protocol = Some(MuxProtocol::Fcgi),
                     ("none", false) => {}
                     ("quic" | "spop", _) => {
                         return Err(RuleError::at(Some(word), not_yet(&format!("proto {}", word.text))));
                     }
-                    (known @ ("h1" | "h2" | "fcgi" | "none"), _) => {
+                    (known @ ("h1" | "h2" | "qmux" | "fcgi" | "none"), _) => {
                         let kind = if is_http { "http-check" } else { "tcp-check" };
                         let message = format!("'proto' : invalid MUX protocol '{known}' for {kind}");
                         return Err(RuleError::at(Some(word), message));

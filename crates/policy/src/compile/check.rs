@@ -259,6 +259,7 @@ impl Compiler<'_> {
                 Some("h2") => Some(MuxProtocol::Http2),
                 Some("fcgi") => Some(MuxProtocol::Fcgi),
                 Some("quic") => Some(MuxProtocol::Quic),
+                Some("qmux") => Some(MuxProtocol::Qmux),
                 Some(_) => Some(MuxProtocol::Http1),
                 None => connecting.protocol.filter(|_| !elsewhere),
             },
@@ -339,7 +340,12 @@ impl Compiler<'_> {
     fn check_protocol(&mut self, proxy: &ProxySpec, server: &ServerSpec, used: &Check) {
         self.check_application(proxy, server, used);
         let Some(protocol) = &server.check.protocol else { return };
-        let fits = protocol.value != "quic" || server.address.value.is_quic();
+        let is_quic = server.address.value.is_quic();
+        let fits = match protocol.value.as_str() {
+            "quic" => is_quic,
+            "qmux" => !is_quic,
+            _ => true,
+        };
         if (protocol.value != "none") != used.is_http || !fits {
             let (backend, name) = (&proxy.name.value, &server.name.value);
             let message = format!(

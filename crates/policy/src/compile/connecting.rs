@@ -18,9 +18,9 @@ use expression::sample::EvalPlace;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-/// Whether the server may select HTTP/2 with ALPN.
-fn offers_http2(tls: Option<&ServerTls>) -> bool {
-    tls.is_some_and(|tls| tls.client.offers(b"h2"))
+/// Whether the server may select HTTP/2 or HTTP/3 with ALPN.
+fn offers_multiplexing(tls: Option<&ServerTls>) -> bool {
+    tls.is_some_and(|tls| tls.client.offers(b"h2") || tls.client.offers(b"h3"))
 }
 
 /// Whether a protocol is usable in a mode: `none` in TCP and log mode, `spop` in SPOP mode, all others in HTTP mode.
@@ -69,7 +69,7 @@ impl Compiler<'_> {
         // Connections with different SNI are not shared.
         let name = self.connection_name(written, server.span, names, head);
         let quic = self.quic_connecting(server, &names.spec.global, head);
-        let negotiates = quic.is_none() && written.protocol.is_none() && offers_http2(tls.as_deref());
+        let negotiates = quic.is_none() && written.protocol.is_none() && offers_multiplexing(tls.as_deref());
         let sni = || tls.as_ref().and_then(|tls| tls.sni.clone());
         Connecting {
             varies,

@@ -288,7 +288,7 @@ impl Compiler<'_> {
         let Some(protocol) = bind.listening.protocol.or(is_quic.then_some(MuxProtocol::Quic)) else { return };
         let is_usable = match protocol {
             MuxProtocol::None => !line.is_http && !is_quic,
-            MuxProtocol::Http1 | MuxProtocol::Http2 => line.is_http && !is_quic,
+            MuxProtocol::Http1 | MuxProtocol::Http2 | MuxProtocol::Qmux => line.is_http && !is_quic,
             MuxProtocol::Quic => line.is_http && is_quic,
             MuxProtocol::Fcgi | MuxProtocol::Spop => false,
         };
@@ -320,6 +320,7 @@ impl Compiler<'_> {
         };
         let traffic = match (bind.address.is_quic(), line.is_http) {
             (true, _) => TlsTraffic::Quic,
+            (false, true) if bind.listening.protocol == Some(MuxProtocol::Qmux) => TlsTraffic::Qmux,
             (false, true) => TlsTraffic::Http,
             (false, false) => TlsTraffic::Bytes,
         };

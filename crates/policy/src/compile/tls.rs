@@ -21,7 +21,7 @@ use super::Compiler;
 use super::connection_names::asks_for_host;
 use super::listening::ListenerOwner;
 use super::names::SpecNames;
-use crate::program::{ServerTls, TlsListener, TlsTraffic, TrafficSwitch};
+use crate::program::{MuxProtocol, ServerTls, TlsListener, TlsTraffic, TrafficSwitch};
 use algorithm_errors::Unfit;
 use config::diagnostic::{Diagnostic, Form};
 use config::span::{Span, Spanned};
@@ -183,6 +183,7 @@ impl Compiler<'_> {
             (_, TlsTraffic::Quic) => vec![b"h3".to_vec()],
             (Some(written), _) => written.value.iter().map(|name| name.clone().into_bytes()).collect(),
             (None, TlsTraffic::Http) => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+            (None, TlsTraffic::Qmux) => vec![b"h3".to_vec()],
             (None, TlsTraffic::Bytes) => Vec::new(),
         };
         if traffic == TlsTraffic::Quic && algorithms.versions.1 != Version::Tls13 {
@@ -257,6 +258,8 @@ impl Compiler<'_> {
                 return None;
             }
             // Nothing else is possible, whatever `default-server` says for TCP.
+            settings.alpn = vec![b"h3".to_vec()];
+        } else if server.connecting.protocol == Some(MuxProtocol::Qmux) && settings.alpn.is_empty() {
             settings.alpn = vec![b"h3".to_vec()];
         }
         let sni = self.sni(written, server.span, proxy.mode, names, head);

@@ -45,6 +45,8 @@ pub enum TlsTraffic {
     Http,
     /// HTTP/3 over QUIC.
     Quic,
+    /// HTTP/3 over QMux over TCP.
+    Qmux,
 }
 
 /// A TLS address.

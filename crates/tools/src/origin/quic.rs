@@ -192,7 +192,7 @@ async fn serve(worker: Rc<Worker>, link: Link, slot: CapacitySlot) {
             if worker.is_stopping() {
                 connection.leave(false);
             }
-            let Some(stream) = ready!(connection.poll(context)) else { return Poll::Ready(()) };
+            let Some(stream) = ready!(connection.poll(context, None)) else { return Poll::Ready(()) };
             rt::spawn(Class::Normal, 0, answer(Rc::clone(&worker), stream));
         }
     })

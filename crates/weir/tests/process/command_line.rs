@@ -85,6 +85,8 @@ fn the_long_form_names_libraries_and_multiplexers() {
         "         h2 : mode=HTTP  side=FE|BE  mux=H2    flags=HTX|HOL_RISK|NO_UPG",
         "       fcgi : mode=HTTP  side=BE     mux=FCGI  flags=HTX|HOL_RISK|NO_UPG",
         "       spop : mode=SPOP  side=BE     mux=SPOP  flags=HOL_RISK|NO_UPG",
+        "       qmux : mode=HTTP  side=FE|BE  mux=QMUX  flags=HTX|NO_UPG",
+        "       quic : mode=HTTP  side=FE|BE  mux=QUIC  flags=HTX|NO_UPG|FRAMED",
         "  <default> : mode=TCP   side=FE|BE  mux=PASS  flags=",
     ] {
         assert!(long.lines().any(|line| line.starts_with(expected)), "{expected} in {long}");

@@ -2,6 +2,7 @@
 
 use super::{BindContext, BindOption, removed, supported, threads, tuning};
 use crate::document::Word;
+use crate::keyword::QMUX_IS_EXPERIMENTAL;
 use crate::keyword::argument::{Arity, leading_number, limit};
 use crate::spec::{MuxProtocol, ShardsSpec};
 use crate::units::{self, Time, TimeError};
@@ -75,6 +76,10 @@ fn protocol(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>)
         Some((_, "h1")) => MuxProtocol::Http1,
         Some((_, "h2")) => MuxProtocol::Http2,
         Some((_, "quic")) => MuxProtocol::Quic,
+        Some((word, "qmux")) if !context.around.experimental.permits() => {
+            return context.error(word.span, format!("'proto' : {QMUX_IS_EXPERIMENTAL}"));
+        }
+        Some((_, "qmux")) => MuxProtocol::Qmux,
         Some((_, "fcgi")) => MuxProtocol::Fcgi,
         Some((_, "spop")) => MuxProtocol::Spop,
         Some((word, name)) => {

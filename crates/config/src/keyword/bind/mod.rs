@@ -21,8 +21,9 @@ use super::table::{Family, Keyword, Status, rows};
 use crate::address::{self, AddressError, AddressRules};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Line, Word};
+use crate::span::{Span, Spanned};
 use crate::spec::{AddressSpec, BindSpec, BindTlsSpec, ListeningSpec, PortSpec, RuntimeAccess, ShardsSpec};
-use crate::{span::Span, suggest};
+use crate::suggest;
 
 /// Options of a line, which apply to each of its addresses.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -109,6 +110,11 @@ pub(crate) static FAMILIES: &[Family<BindOption>] = &[
 /// Maximum number of ports of one line, so that a typo does not exhaust memory.
 const MAX_SOCKETS: usize = 65_536;
 
+/// Whether ALPN offers HTTP/3, which is spoken by QMux over TCP.
+pub(crate) fn offers_http3(alpn: &Spanned<Vec<String>>) -> bool {
+    alpn.value.iter().any(|name| name == "h3")
+}
+
 /// Reads a `bind` line into the proxy.
 pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     let Some(word) = line.words.get(1) else {
@@ -145,6 +151,14 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
         &mut context.report,
     );
     quic::QuicLine { word, head: &head }.check(&draft, &addresses.found, &mut context.report);
+    let over_bytes = addresses.found.iter().any(|(address, _)| !address.is_quic());
+    if let Some(alpn) = draft.tls.common.alpn.as_ref().filter(|alpn| over_bytes && offers_http3(alpn))
+        && !context.around.experimental.permits()
+    {
+        let why = "relies on the experimental QMux protocol, must be allowed via a global \
+                   'expose-experimental-directives'.";
+        context.report.alert(alpn.span, format!("{head} : HTTP/3 on TCP listed via ALPN {why}"));
+    }
     let span = line.whole();
     if is_reverse {
         reverse::refuse_options(&draft, span, &mut context.report);

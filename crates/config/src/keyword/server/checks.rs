@@ -203,7 +203,7 @@ fn healthcheck(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&W
 fn protocol(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     let Some(word) = value else { return context.error(keyword.span, "'check-proto' : missing value.") };
     match word.text.as_str() {
-        "h1" | "h2" | "fcgi" | "none" | "quic" => {
+        "h1" | "h2" | "fcgi" | "none" | "quic" | "qmux" => {
             context.draft.check.protocol = Some(Spanned::new(word.text.clone(), word.span))
         }
         "spop" => context.not_yet(format!("check-proto {}", word.text), word.span),

@@ -209,6 +209,7 @@ fn protocol(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word
         Some((_, "h2")) => context.draft.connecting.protocol = Some(MuxProtocol::Http2),
         Some((_, "fcgi")) => context.draft.connecting.protocol = Some(MuxProtocol::Fcgi),
         Some((_, "quic")) => context.draft.connecting.protocol = Some(MuxProtocol::Quic),
+        Some((_, "qmux")) => context.draft.connecting.protocol = Some(MuxProtocol::Qmux),
         Some((_, "spop")) => context.draft.connecting.protocol = Some(MuxProtocol::Spop),
         Some((word, name)) => context.error(word.span, format!("'proto' :  unknown MUX protocol '{name}'.")),
     }

@@ -15,6 +15,7 @@ mod resolving;
 mod template;
 mod tls;
 
+use super::QMUX_IS_EXPERIMENTAL;
 use super::argument::Arity;
 use super::proxy::ProxyContext;
 use super::report::{Report, did_you_mean, quoted_list};
@@ -195,6 +196,10 @@ pub(crate) static FAMILIES: &[Family<ServerOption>] = &[
     Family { title: "TLS", rows: tls::TABLE },
 ];
 
+/// The end of messages about HTTP/3 in the ALPN of a server over TCP, if experimental keywords are not allowed.
+const HTTP3_ON_TCP: &str = "HTTP/3 on TCP listed via ALPN requires the QMUX protocol which is experimental, must be allowed via a global \
+     'expose-experimental-directives'.";
+
 /// Reads a `server` line into the proxy.
 pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     let (Some(name), Some(address)) = (line.words.get(1), line.words.get(2)) else {
@@ -245,12 +250,28 @@ fn start(context: &mut ProxyContext<'_>, line: &Line, first: usize, head: &str, 
         let why = "directive is experimental, must be allowed via a global 'expose-experimental-directives'.";
         context.report.placed(word.span, format!("{head}'ktls' {why}"));
     }
+    check_qmux(context, line, first, head);
     let origins = origin::ProxyDrafts { own: context.draft, earlier: context.around.earlier };
     match origin::read(line, first, context.name(), &origins) {
         Ok(found) => found.unwrap_or(by_itself),
         Err((span, message)) => {
             context.report.placed(span, format!("{head}{message}"));
             by_itself
+        }
+    }
+}
+
+/// Reports QMux if experimental keywords are not allowed: `proto qmux`, and HTTP/3 in the ALPN of a server over TCP.
+fn check_qmux(context: &mut ProxyContext<'_>, line: &Line, first: usize, head: &str) {
+    let is_quic = first == 1 || line.text(first - 1).starts_with("quic");
+    for (name, value) in line.words.iter().skip(first).zip(line.words.iter().skip(first + 1)) {
+        let why = match (name.text.as_str(), value.text.as_str()) {
+            ("proto", "qmux") => format!("'proto' : {QMUX_IS_EXPERIMENTAL}"),
+            ("alpn", list) if !is_quic && list.split(',').any(|name| name == "h3") => HTTP3_ON_TCP.to_owned(),
+            _ => continue,
+        };
+        if !context.around.experimental.permits() {
+            context.report.placed(value.span, format!("{head}{why}"));
         }
     }
 }

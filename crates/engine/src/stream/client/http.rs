@@ -54,6 +54,9 @@ pub fn choose<'a>(
             return Some(Protocol::Tcp);
         }
         client.ready = rt::now();
+        if let Some(protocol) = expected(session, client).at_once() {
+            return Some(protocol);
+        }
         // A request that came along with its connection is read at once, unless memory is scarce.
         let mut waits = rt::memory_is_scarce();
         loop {

@@ -8,6 +8,7 @@ use base::moment::{Moment, OptionalMoment, WallTime};
 use conn::downstream::Downstream;
 use conn::multiplexed::{ClientTerms, Connection, Ping, Protocol};
 use expression::sample::ProtocolFacts;
+use live::trace::events;
 use live::{StreamShare, StreamShares};
 use policy::program::StreamLimits;
 use rt::LocalRc;
@@ -17,7 +18,7 @@ use crate::session::Session;
 use crate::session::task::StreamTask;
 use crate::stream::client::client_limit::{self, Member, Place, PlaceResult, QueuedStream, Scope};
 use crate::stream::client::{Client, closing};
-use crate::stream::record::tracking;
+use crate::stream::record::{tracing, tracking};
 use crate::stream::request::head_limits::head_limits;
 use crate::stream::server::private_connections;
 use crate::stream::{conclude, request};
@@ -35,6 +36,10 @@ pub fn serve<'s>(
     }
     let share = stream_share(session, protocol);
     let terms = terms(session, protocol, share.as_deref());
+    if protocol == Protocol::Qmux {
+        tracing::session(session, &events::QCC_NEW, "new QMux connection");
+        tracing::session(session, &events::H3C_NEW, "new H3 connection");
+    }
     let connection = Connection::of(&mut client.conn, terms);
     carry(connection.map(|connection| Carrying::begin(session, client, connection, share)))
 }
@@ -308,6 +313,10 @@ impl<'s, C: ClientSide> Carrying<'s, C> {
 
     /// Decides how the connection is closed.
     fn finish(&mut self) {
+        if self.connection.protocol() == Protocol::H3 && self.client.conn().is_some() {
+            tracing::session(self.session, &events::H3C_END, "H3 connection terminated");
+            tracing::session(self.session, &events::QCC_END, "QMux connection terminated");
+        }
         self.client.end(match self.connection.is_gone() {
             true => End::Gone,
             false if self.connection.has_faulted() => End::Fault,

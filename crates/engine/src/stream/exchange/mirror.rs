@@ -113,7 +113,7 @@ fn takes_copies(server: &Server) -> bool {
     !connecting.varies
         && connecting.socks4.is_none()
         && server.redirect.is_none()
-        && !matches!(connecting.protocol, Some(MuxProtocol::Http2 | MuxProtocol::Fcgi))
+        && !matches!(connecting.protocol, Some(MuxProtocol::Http2 | MuxProtocol::Qmux | MuxProtocol::Fcgi))
 }
 
 /// Returns the request's hash for load balancing.
@@ -283,7 +283,8 @@ impl Job {
         if is_one_too_many(self.generation.program.global.max_tls_connections) {
             return Err(refused());
         }
-        let alpn = tls.client.offers(b"h2").then(|| [b"http/1.1".to_vec()]);
+        let multiplexes = tls.client.offers(b"h2") || tls.client.offers(b"h3");
+        let alpn = multiplexes.then(|| [b"http/1.1".to_vec()]);
         let name = asked_name(self.sni.as_deref(), to.inet().map(|address| address.ip()));
         let side = Connection::of_client(&tls.client, name, alpn.as_ref().map(<[_; 1]>::as_slice));
         let mut stream = stream.with_tls(side.map_err(|_| refused())?);

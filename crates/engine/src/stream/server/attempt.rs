@@ -109,10 +109,10 @@ pub(super) fn server_identity(sni: Option<&str>, destination: &Address) -> Serve
 
 impl ConnectAttempt {
     /// Creates the client side of TLS for a second attempt, which offers HTTP/1.1 alone if the server's `alpn` contains
-    /// h2. `None`: it contains h2, but not HTTP/1.1.
+    /// h2 or h3. `None`: it contains one of these, but not HTTP/1.1.
     pub fn begin_tls(&self, tls: &ServerTls) -> Option<Connection> {
         let offers = |protocol: &[u8]| tls.client.offers(protocol);
-        let alpn = offers(b"h2").then(|| [b"http/1.1".to_vec()]);
+        let alpn = (offers(b"h2") || offers(b"h3")).then(|| [b"http/1.1".to_vec()]);
         if alpn.is_some() && !offers(b"http/1.1") {
             return None;
         }
@@ -312,6 +312,7 @@ impl Request<'_> {
         let Wanted { server, tls, sni, special } = wanted;
         let alpn = special.map(|protocol| match protocol {
             MuxProtocol::Http2 => [b"h2".to_vec()],
+            MuxProtocol::Qmux => [b"h3".to_vec()],
             MuxProtocol::Http1 | MuxProtocol::None | MuxProtocol::Quic | MuxProtocol::Fcgi | MuxProtocol::Spop => {
                 [b"http/1.1".to_vec()]
             }

@@ -254,9 +254,7 @@ impl Request<'_> {
         let Attempt::Connected(link) = attempt else { return Ok(attempt) };
         Ok(match server_multiplex::protocol_on(server, special, &link) {
             Some(protocol) if self.proxy.mode == Mode::Http => {
-                let shared = !link.private && backend.http_reuse != HttpReuse::Never;
-                let link = server_multiplex::open(self.session, self.proxy.index, server, protocol, shared, link);
-                link.map_or(Attempt::Unable, Attempt::Connected)
+                self.begin_multiplexed(backend, server, protocol, link).await
             }
             _ => match server_multiplex::shared_app(backend, server).filter(|_| !link.private) {
                 None => {

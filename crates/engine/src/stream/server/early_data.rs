@@ -18,10 +18,13 @@ impl Request<'_> {
         special: Option<MuxProtocol>,
     ) -> ServerIdentity {
         // The server first has to announce that it supports such a request (RFC 8441).
-        if special == Some(MuxProtocol::Http2) || !self.may_be_early_at(tls) {
+        // A request over QMux needs the server's parameters.
+        let protocol = special.or(server.connecting.protocol);
+        let may_be_qmux = protocol.map_or(tls.client.offers(b"h3"), |protocol| protocol == MuxProtocol::Qmux);
+        if special == Some(MuxProtocol::Http2) || may_be_qmux || !self.may_be_early_at(tls) {
             return asked;
         }
-        match special.or(server.connecting.protocol) {
+        match protocol {
             // The protocol is fixed, regardless of ALPN.
             Some(_) => asked.with_early_data(true),
             None => tls.client.with_early_data(asked),

@@ -10,6 +10,7 @@ pub(super) mod observe;
 pub mod persistence;
 pub mod private_connections;
 pub(super) mod proxy_header;
+pub(super) mod qmux;
 pub(super) mod quic;
 mod quic_tally;
 pub(super) mod redirect;

@@ -10,7 +10,7 @@ use conn::carrier::SharedUse;
 use conn::fcgi;
 use conn::h2::Terms;
 use conn::link::Link;
-use conn::multiplexed::{Ping, Protocol, Requests, ServerConnection};
+use conn::multiplexed::{Ping, Protocol, Requests, ServerConnection, ServerTerms};
 use conn::quic::Link as QuicLink;
 use expression::sample::ProtocolFacts;
 use live::trace::events;
@@ -33,6 +33,7 @@ pub fn protocol(server: &Server) -> Option<Protocol> {
     match server.connecting.protocol {
         Some(MuxProtocol::Http2) => Some(Protocol::H2),
         Some(MuxProtocol::Quic) => Some(Protocol::H3),
+        Some(MuxProtocol::Qmux) => Some(Protocol::Qmux),
         _ => None,
     }
 }
@@ -51,19 +52,12 @@ pub fn protocol_on(server: &Server, special: Option<MuxProtocol>, link: &Link) -
     agreed.or_else(|| link.carrier.early_protocol()).and_then(Protocol::named)
 }
 
-/// Starts a protocol on a connection that was just opened, and returns the first request's stream. Later requests of this
+/// Starts HTTP/2 on a connection that was just opened, and returns the first request's stream. Later requests of this
 /// worker can use the connection if it is `shared`. `None`: it failed.
-pub fn open(
-    session: &Session,
-    proxy: usize,
-    server: &Server,
-    protocol: Protocol,
-    shared: bool,
-    link: Link,
-) -> Option<Link> {
+pub fn open(session: &Session, proxy: usize, server: &Server, shared: bool, link: Link) -> Option<Link> {
     let Link { carrier, answers, glitches, private, first, generation, place, pool_key } = link;
-    let terms = terms(&session.generation().program.global, server);
-    let (connection, requests) = ServerConnection::new(protocol, carrier.into_transport()?, terms)?;
+    let terms = ServerTerms::H2(terms(&session.generation().program.global, server));
+    let (connection, requests) = ServerConnection::new(carrier.into_transport()?, terms);
     let carrier = requests.begin()?;
     let link = Link { carrier, answers, glitches, private, first, generation, place, pool_key };
     Some(start(session, proxy, server, shared, link, NewConnection { connection, requests, tally: None }))
