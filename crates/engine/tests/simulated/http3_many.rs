@@ -46,7 +46,7 @@ struct Visit {
 impl Visit {
     fn new(number: u64) -> Self {
         let draw = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-        Self { number, moves: draw % 3 == 0, resets: draw % 5 == 0, vanishes: draw % 7 == 0 }
+        Self { number, moves: draw.is_multiple_of(3), resets: draw.is_multiple_of(5), vanishes: draw.is_multiple_of(7) }
     }
 
     fn address(&self, port: u16) -> String {
