@@ -121,13 +121,14 @@ fn packets_of_servers_are_ignored() {
     for [first, version] in [[0xf0, 1], [0x80, 0], [0xff, 0]] {
         let (mut world, tls) = World::usual();
         world.connect(&tls, "a.test");
-        // The client's second datagram has the id that the server has chosen.
-        let ids = |world: &World| {
-            let mut sent = world.log.iter().filter(|(from, _)| *from == CLIENT);
-            sent.nth(1).map(|(_, bytes)| bytes[5..15].to_vec())
+        // The server's first datagram has the id that it has chosen, after that of the client.
+        let id = |world: &World| {
+            let (_, answer) = world.log.iter().find(|(from, _)| *from == SERVER)?;
+            let at = 6 + usize::from(answer[5]);
+            Some(answer[at..=at + usize::from(answer[at])].to_vec())
         };
-        assert!(world.until(|world| ids(world).is_some()));
-        let forged = [&[first, 0, 0, 0, version][..], &ids(&world).unwrap(), &[5; 40]].concat();
+        assert!(world.until(|world| id(world).is_some()));
+        let forged = [&[first, 0, 0, 0, version][..], &id(&world).unwrap(), &[8], &[5; 40]].concat();
         world.inject(CLIENT, SERVER, &forged);
         let handle = *world.client.connections.keys().next().unwrap();
         world.shake(handle);
