@@ -92,15 +92,17 @@ impl SocketGroup {
     }
 }
 
-/// A socket that a younger process receives from, until this is dropped.
+/// A socket that a younger process receives from, until this is released. Dropping it leaves the socket to that process: the tasks
+/// of a process that ends are dropped one after the other.
 #[derive(Debug)]
 pub struct SocketClaim {
     group: Arc<SocketGroup>,
     place: usize,
 }
 
-impl Drop for SocketClaim {
-    fn drop(&mut self) {
+impl SocketClaim {
+    /// Lets this process receive from the socket again, if no other younger process does.
+    pub fn release(self) {
         if let Some(member) = self.group.members.get(self.place) {
             member.takers.fetch_sub(1, Ordering::AcqRel);
             member.queue.wake();
@@ -284,7 +286,7 @@ impl DatagramSockets {
         }
     }
 
-    /// Makes the listeners of these sockets stop receiving, as long as what is added to `taken` exists, and report the
+    /// Makes the listeners of these sockets stop receiving, until what is added to `taken` is released, and report the
     /// handshakes in progress. Sockets that `taken` has are asked again.
     pub fn give(&self, identities: &[u64], report: &Arc<HandshakeReport>, taken: &mut Vec<SocketClaim>) {
         for group in self.groups() {
@@ -389,6 +391,26 @@ mod tests {
             assert_eq!(copy.local_addr().unwrap(), address);
         }
         assert_eq!((sockets.at(3, 1).len(), sockets.at(3, 2).len(), sockets.at(0, 0).len()), (1, 0, 0));
+    }
+
+    /// A claim that is dropped leaves the socket to the younger process.
+    #[test]
+    fn a_socket_is_received_from_again_once_its_claim_is_released() {
+        let sockets = DatagramSockets::default();
+        sockets.add(listening(0, &[0]));
+        let places: Vec<_> = sockets.take(0).into_iter().map(|one| one.split().0).collect();
+        let are_taken = || places.iter().map(DatagramPlace::is_taken).collect::<Vec<_>>();
+        let give = || {
+            let mut claims = Vec::new();
+            sockets.give(&sockets.identities(), &Arc::default(), &mut claims);
+            claims
+        };
+        let claims = give();
+        assert_eq!((claims.len(), are_taken()), (1, vec![true]));
+        claims.into_iter().for_each(SocketClaim::release);
+        assert_eq!(are_taken(), [false]);
+        drop(give());
+        assert_eq!(are_taken(), [true]);
     }
 
     /// Two addresses change places, and each is closed under its new one.

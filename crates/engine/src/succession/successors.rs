@@ -138,6 +138,6 @@ async fn serve(process: Arc<Process>, mut channel: Channel, mut successor: Succe
             _ => {}
         }
     }
-    drop(taken);
+    taken.into_iter().for_each(SocketClaim::release);
     drop(successor);
 }

@@ -16,7 +16,7 @@ const VIEWS: &[(&str, &str)] = &[
     ("config", "document.querySelectorAll('.code li').length > 20"),
     (
         "frontend/site",
-        "document.querySelectorAll('.chart').length === 6 && document.querySelectorAll('.values div').length > 20",
+        "document.querySelectorAll('.chart').length === 7 && document.querySelectorAll('.values div').length > 20",
     ),
     (
         "server/app/s1",
@@ -41,7 +41,7 @@ fn the_page_shows_traffic_and_drains_a_server_by_click() {
     let _traffic = traffic(&stage);
     browser.look((1280, 900), true);
     browser.open(&format!("http://127.0.0.1:{}/stats/dashboard", stage.all));
-    browser.wait("document.querySelectorAll('.chart').length === 6 && (document.querySelector('.chart path.line').getAttribute('d') || '').length > 20");
+    browser.wait("document.querySelectorAll('.chart').length === 7 && (document.querySelector('.chart path.line').getAttribute('d') || '').length > 20");
     assert_eq!(browser.value("document.getElementById('node').textContent"), "here");
     let before = browser.value(CURVE);
     browser.wait(&format!("{CURVE} !== {before}"));
@@ -79,7 +79,7 @@ fn the_page_fits_a_telephone_and_the_keyboard() {
     let Some(mut browser) = Browser::start(&folder) else { return };
     browser.look((400, 800), false);
     browser.open(&format!("http://127.0.0.1:{}/stats/dashboard", stage.all));
-    browser.wait("document.querySelectorAll('.chart').length === 6");
+    browser.wait("document.querySelectorAll('.chart').length === 7");
     for (key, view) in [("2", "servers"), ("3", "topology"), ("5", "log"), ("1", "")] {
         browser
             .value(&format!("document.dispatchEvent(new KeyboardEvent('keydown', {{ key: '{key}', bubbles: true }}))"));

@@ -194,6 +194,7 @@ fn configuration(block: &str, folder: &Folder) -> Option<String> {
     }
     // Files and owners of the reader's machine are replaced by those of the test.
     let text = (text + &around).replace("/etc/weir/", &format!("{}/", folder.text()));
+    let text = text.replace("/var/log/weir/qlog", folder.text());
     Some(text.replace("group web\n", "group root\n"))
 }
 
