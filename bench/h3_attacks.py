@@ -17,9 +17,6 @@ temporary folder. Spoofed addresses are those of 127.0.0.0/8.
 
 import sys
 
-# This folder has a `warnings.py`, which is not the module of that name.
-sys.path[:1] = []
-
 import argparse
 import importlib.util
 import logging

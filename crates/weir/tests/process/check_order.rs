@@ -1,5 +1,5 @@
 //! The warnings about a configuration beside those of HAProxy 3.5, and their order: `check_order/warnings.txt` is what
-//! `bench/warnings.py` has recorded. Messages about servers with broken arguments: `check_order/server_arguments.tsv`, recorded by
+//! `bench/check_order.py` has recorded. Messages about servers with broken arguments: `check_order/server_arguments.tsv`, recorded by
 //! `bench/server_arguments.py`. Warnings about ACLs that are not available at their place: `check_order/misplaced_acls.tsv`, recorded by
 //! `bench/misplaced_acls.py`. Must never depend on how fast a machine is.
 

@@ -8,6 +8,9 @@ use crate::http::{Fields, Framing, Head, Method, Name};
 
 /// The encoder of a field section. Each function returns `None` if there is not enough space.
 pub(crate) trait FieldWriter {
+    /// Whether Host becomes `:authority` if the target is a path. HAProxy leaves it as it is over HTTP/2. Servers of HTTP/3
+    /// that demand `:authority` exist, aioquic's for example.
+    const HOST_IS_AUTHORITY: bool;
     /// Writes `:method`; `known` is the same as `text`.
     fn method(&mut self, known: Method, text: &[u8]) -> Option<()>;
     /// Writes `:scheme`.
@@ -40,9 +43,9 @@ pub(crate) fn trailers(trailers: &Fields, writer: &mut impl FieldWriter) -> Opti
 }
 
 /// Writes the fields of a request. If its target contains scheme and authority, these become pseudo-headers apart from
-/// the path; else its Host is sent unchanged, with the scheme `https`. `None`: they do not fit.
+/// the path; else the scheme is `https`, and Host is sent as [`FieldWriter::HOST_IS_AUTHORITY`] says. `None`: they do not fit.
 #[inline]
-pub(crate) fn request(head: &Head, edits: &Edits<'_>, writer: &mut impl FieldWriter) -> Option<()> {
+pub(crate) fn request<W: FieldWriter>(head: &Head, edits: &Edits<'_>, writer: &mut W) -> Option<()> {
     // Extended CONNECT corresponds to an upgrade in HTTP/1 (RFC 8441, section 5).
     let protocol = if head.upgrade { upgrade(head) } else { None };
     match head.known_method() {
@@ -57,7 +60,8 @@ pub(crate) fn request(head: &Head, edits: &Edits<'_>, writer: &mut impl FieldWri
     } else {
         let parts = AbsoluteTarget::of_head(head);
         writer.scheme(parts.as_ref().map_or(&b"https"[..], |parts| parts.scheme))?;
-        let authority = parts.as_ref().map(|parts| parts.authority).or(host.filter(|_| protocol.is_some()));
+        let from_host = host.filter(|host| protocol.is_some() || W::HOST_IS_AUTHORITY && !host.is_empty());
+        let authority = parts.as_ref().map(|parts| parts.authority).or(from_host);
         has_authority = authority.is_some();
         if let Some(authority) = authority {
             writer.authority(host.unwrap_or(authority))?;

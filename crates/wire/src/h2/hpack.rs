@@ -199,6 +199,8 @@ impl<'a> Writer<'a> {
 }
 
 impl FieldWriter for Writer<'_> {
+    const HOST_IS_AUTHORITY: bool = false;
+
     #[inline]
     fn method(&mut self, known: Method, text: &[u8]) -> Option<()> {
         match known {

@@ -23,8 +23,7 @@ pub fn encode_response(head: &Head, edits: &Edits<'_>, out: &mut impl Output) ->
 }
 
 /// Encodes the head of a request as a HEADERS frame. If its target contains scheme and authority, these become
-/// pseudo-headers apart from the path; else its Host is sent unchanged, with the scheme `https` (RFC 9114,
-/// section 4.3.1).
+/// pseudo-headers apart from the path; else Host becomes `:authority`, with the scheme `https` (RFC 9114, section 4.3.1).
 ///
 /// # Errors
 /// The head does not fit.

@@ -66,8 +66,10 @@ fn requests_are_written_with_the_parts_of_their_targets() {
     let rows = [
         (
             "GET /x?y HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nCookie: b\r\n\r\n",
-            "|:method: GET|:scheme: https|:path: /x?y|host: a|te: trailers|cookie: b",
+            "|:method: GET|:scheme: https|:authority: a|:path: /x?y|te: trailers|cookie: b",
         ),
+        ("GET / HTTP/1.1\r\nHost:\r\n\r\n", "|:method: GET|:scheme: https|:path: /|host: "),
+        ("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", "|:method: OPTIONS|:scheme: https|:authority: a|:path: *"),
         (
             "POST http://q/ HTTP/1.1\r\nHost: q\r\nContent-Length: 3\r\nTE: gzip\r\n\r\n",
             "|:method: POST|:scheme: http|:authority: q|:path: /|content-length: 3",

@@ -78,6 +78,8 @@ impl<'a> Writer<'a> {
 }
 
 impl FieldWriter for Writer<'_> {
+    const HOST_IS_AUTHORITY: bool = true;
+
     #[inline]
     fn method(&mut self, known: Method, text: &[u8]) -> Option<()> {
         match static_table::method(known) {

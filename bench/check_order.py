@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records the warnings of HAProxy and their order.
 
-    bench/warnings.py HAPROXY
+    bench/check_order.py HAPROXY
 
 Checks crates/weir/tests/process/check_order/order.cfg and writes warnings.txt beside it, which a test compares with Weir's
 warnings. Values that depend on the machine are replaced: process IDs, folders, and measured times.
