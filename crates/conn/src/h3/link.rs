@@ -19,7 +19,7 @@ pub(super) enum Link {
 
 /// The streams of a connection, borrowed for one operation.
 pub(super) enum Streams<'a> {
-    Quic(RefMut<'a, quic::Connection>),
+    Quic(RefMut<'a, over_udp::TimedConnection>),
     Qmux(RefMut<'a, quic::qmux::Connection>),
 }
 

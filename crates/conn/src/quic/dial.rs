@@ -12,6 +12,7 @@ use rt::net::DatagramSocket;
 
 use super::link::Link;
 use super::socket::Socket;
+use super::timed::TimedEndpoint;
 
 /// Begins a connection to a server over a socket that carries nothing else.
 ///
@@ -23,8 +24,8 @@ pub fn connect(
     target: Target,
     transport: &Transport,
 ) -> Result<Link, ConnectFailure> {
-    let mut machine = Endpoint::new(settings, None);
-    let (handle, connection) = machine.connect(rt::read_clock(), target, transport)?;
+    let mut machine = TimedEndpoint::new(Endpoint::new(settings, None));
+    let (handle, connection) = machine.connect(target, transport)?;
     let socket = Rc::new(Socket::new(socket, machine));
     Ok(Link::owning(&socket, handle, connection))
 }

@@ -7,21 +7,17 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use quic::cid::HandshakeIds;
 use quic::qlog::Subject;
-use quic::{Closed, Connection, Event, Handle, Input};
+use quic::{Closed, Event, Handle, Input};
 use rt::net::ReceiveBatch;
 use tls::HandshakeInfo;
 
 use super::socket::{DatagramReceiver, Socket, with_out};
+use super::timed::TimedConnection;
 use super::trace::{LinkTrace, QlogSink};
 use super::views::{Carried, CloseCode, LinkCounts};
-
-/// The shortest time until a deadline is processed. A pacer whose round trips take nanoseconds sets deadlines that have passed
-/// already: processing these at once could repeat without an end.
-const DEADLINE_STEP: Duration = Duration::from_micros(1);
 
 /// A connection to a peer. Dropping it closes the connection.
 pub struct Link(pub(super) Rc<State>);
@@ -30,7 +26,7 @@ pub struct Link(pub(super) Rc<State>);
 pub(super) struct State {
     pub(super) socket: Rc<Socket>,
     handle: Handle,
-    pub(super) connection: RefCell<Connection>,
+    pub(super) connection: RefCell<TimedConnection>,
     /// The session's task.
     task: RefCell<Option<Waker>>,
     /// The tag of that task, for panics.
@@ -138,9 +134,8 @@ impl State {
     fn send(&self) -> bool {
         let connection = &mut *self.connection.borrow_mut();
         let most = self.socket.socket.most_segments();
-        let now = rt::read_clock();
         with_out(|out| {
-            while let Some(transmit) = connection.transmit(now, most, out) {
+            while let Some(transmit) = connection.transmit(most, out) {
                 if let Some(trace) = self.trace.get() {
                     trace.note_sent(&transmit, connection);
                 }
@@ -164,16 +159,16 @@ impl Drop for State {
 
 impl Link {
     /// A connection of a client, whose datagrams the listener hands over.
-    pub(super) fn new(socket: &Rc<Socket>, handle: Handle, connection: Connection) -> Self {
+    pub(super) fn new(socket: &Rc<Socket>, handle: Handle, connection: TimedConnection) -> Self {
         Self::over(socket, handle, connection, false)
     }
 
     /// A connection to a server, which receives from its own socket.
-    pub(super) fn owning(socket: &Rc<Socket>, handle: Handle, connection: Connection) -> Self {
+    pub(super) fn owning(socket: &Rc<Socket>, handle: Handle, connection: TimedConnection) -> Self {
         Self::over(socket, handle, connection, true)
     }
 
-    fn over(socket: &Rc<Socket>, handle: Handle, connection: Connection, owns_socket: bool) -> Self {
+    fn over(socket: &Rc<Socket>, handle: Handle, connection: TimedConnection, owns_socket: bool) -> Self {
         let state = Rc::new(State {
             socket: Rc::clone(socket),
             handle,
@@ -227,7 +222,7 @@ impl Link {
 
     /// Borrows the connection, to read and write streams.
     #[inline]
-    pub(crate) fn connection(&self) -> RefMut<'_, Connection> {
+    pub(crate) fn connection(&self) -> RefMut<'_, TimedConnection> {
         self.0.connection.borrow_mut()
     }
 
@@ -301,13 +296,7 @@ impl Link {
             Some(task) => task.clone_from(cx.waker()),
             none => *none = Some(cx.waker().clone()),
         }
-        let now = rt::read_clock();
-        {
-            let connection = &mut *state.connection.borrow_mut();
-            if connection.deadline().is_some_and(|deadline| deadline <= now) {
-                connection.expire(now);
-            }
-        }
+        state.connection.borrow_mut().expire();
         state.settle();
     }
 
@@ -356,8 +345,8 @@ impl Link {
         }
         let deadline = state.connection.borrow_mut().deadline();
         let timer = &mut *state.timer.borrow_mut();
-        timer.arm(deadline.map(|deadline| deadline.max(rt::now().saturating_add(DEADLINE_STEP))));
-        // It has not expired.
+        timer.arm(deadline);
+        // It has not expired: the deadline is later.
         let _ = timer.poll_expired(cx);
         Poll::Pending
     }
@@ -378,7 +367,7 @@ impl Link {
     /// Closes the connection with a code of the application's protocol.
     pub(crate) fn close(&self, code: u64, reason: &[u8]) {
         if !self.0.silent.get() && !self.0.broken.get() {
-            self.connection().close(rt::read_clock(), code, reason);
+            self.connection().close(code, reason);
             self.send();
         }
     }

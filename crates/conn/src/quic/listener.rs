@@ -13,6 +13,7 @@ use rt::net::{DatagramSocket, ReceiveBatch};
 
 use super::link::Link;
 use super::socket::{Socket, with_out};
+use super::timed::TimedEndpoint;
 use super::views::SocketCounts;
 
 /// A listening UDP socket of one worker.
@@ -36,7 +37,7 @@ pub trait Reception {
 impl Listener {
     /// Receives the datagrams of `socket` for `machine`.
     pub fn new(socket: DatagramSocket, machine: Endpoint) -> Self {
-        Self(Rc::new(Socket::new(socket, machine)))
+        Self(Rc::new(Socket::new(socket, TimedEndpoint::new(machine))))
     }
 
     /// Receives datagrams until there are none. Ready if the socket has failed.
@@ -151,7 +152,7 @@ impl Arrival<'_> {
     pub fn accept(self) -> Option<Link> {
         let Self { socket, incoming } = self;
         let accepted = with_out(|out| {
-            let accepted = socket.machine.borrow_mut().accept(incoming, rt::read_clock(), out);
+            let accepted = socket.machine.borrow_mut().accept(incoming, out);
             if let Err(refusal) = &accepted
                 && let Some(transmit) = &refusal.answer
             {

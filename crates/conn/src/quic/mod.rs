@@ -5,14 +5,14 @@
 //! task of its session. That task takes events, reads and writes streams, and sends what the connection has to send
 //! ([`Link::poll_wait`]). A connection stays on the worker whose socket has received its first datagram.
 //!
-//! The machine is given the time of each call, not that of the worker's iteration ([`rt::now`]): a batch may be sent and
-//! acknowledged within one iteration, whose round trip would be zero.
+//! The machines are given the time of each call ([`TimedEndpoint`], [`TimedConnection`]).
 
 mod dial;
 mod link;
 mod listener;
 mod observer;
 mod socket;
+mod timed;
 mod trace;
 mod views;
 
@@ -21,6 +21,7 @@ pub use link::{HandshakeFailure, Link};
 pub use listener::{Arrival, Listener, Reception};
 pub use observer::{Observer, Statistics};
 pub use quic::Closed;
+pub use timed::{TimedConnection, TimedEndpoint};
 pub use trace::QlogSink;
 pub(crate) use views::Carried;
 pub use views::{CloseCode, LinkCounts, SocketCounts, StreamView};

@@ -10,6 +10,7 @@ use quic::cid::HandshakeIds;
 use quic::{Datagram, Handle, Incoming, Input, Received, Transmit};
 use rt::net::{DatagramSocket, Datagrams, Ecn};
 
+use super::timed::TimedEndpoint;
 use super::views::SocketCounts;
 
 /// Connections that are kept after a silent end (`silent-drop`), so that nothing answers their clients.
@@ -37,7 +38,7 @@ pub(super) trait DatagramReceiver {
 /// A socket with the machine that knows its connections.
 pub(super) struct Socket {
     pub(super) socket: DatagramSocket,
-    pub(super) machine: RefCell<quic::Endpoint>,
+    pub(super) machine: RefCell<TimedEndpoint>,
     /// The connections, by the index of their handle.
     links: RefCell<Vec<Option<Weak<dyn DatagramReceiver>>>>,
     /// Datagrams that the kernel had no room for: at most one batch of each connection.
@@ -70,7 +71,7 @@ fn batch<'b>(transmit: &Transmit, bytes: &'b [u8]) -> rt::net::Transmit<'b> {
 }
 
 impl Socket {
-    pub(super) fn new(socket: DatagramSocket, machine: quic::Endpoint) -> Self {
+    pub(super) fn new(socket: DatagramSocket, machine: TimedEndpoint) -> Self {
         Self {
             socket,
             machine: RefCell::new(machine),
@@ -131,7 +132,7 @@ impl Socket {
     pub(super) fn receive(&self, datagram: &Datagram<'_>, arrive: &mut dyn FnMut(Incoming)) {
         // Nothing is borrowed while a connection or its session runs.
         let received = with_out(|out| {
-            let received = self.machine.borrow_mut().receive(rt::read_clock(), rt::wall(), datagram, out);
+            let received = self.machine.borrow_mut().receive(datagram, out);
             if let Received::Answer(transmit) = &received {
                 self.answer(transmit, out);
             }

@@ -304,7 +304,7 @@ impl Client {
         }
     }
 
-    /// Ready without an end when the connection has a deadline that has passed.
+    /// Ready without an end when a pause has ended. Deadlines of the connection are later, and are processed in a later call.
     fn poll_h3_patience(&mut self, context: &mut Context<'_>, session: &mut Session<'_>) -> Poll<Option<End>> {
         if self.worker.phase() == Phase::Over {
             return Poll::Ready(Some(End::Lost(Failure::Over)));

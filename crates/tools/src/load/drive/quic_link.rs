@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use base::Moment;
+use conn::quic::{TimedConnection, TimedEndpoint};
 use quic::cid::Place;
 use quic::endpoint::{ConnectFailure, Settings, Target};
-use quic::{Closed, Connection, Datagram, Endpoint, Event, Received};
+use quic::{Closed, Datagram, Endpoint, Event, Received};
 use rt::net::{BindOptions, DatagramSocket, Ecn, ReceiveBatch, Transmit};
 use tls::{Client, asked_name};
 use wire::h3::ErrorCode;
@@ -30,9 +31,9 @@ struct Unsent {
 
 /// A connection and the number of its requests.
 pub(super) struct QuicLink {
-    pub(super) connection: Connection,
+    pub(super) connection: TimedConnection,
     pub(super) asked: u64,
-    endpoint: Endpoint,
+    endpoint: TimedEndpoint,
     socket: DatagramSocket,
     unsent: Option<Unsent>,
     /// Counts the connection as open.
@@ -63,10 +64,10 @@ impl QuicLink {
             clock: settings.clock,
             may_discover_mtu: true,
         };
-        let mut endpoint = Endpoint::new(of_endpoint, None);
+        let mut endpoint = TimedEndpoint::new(Endpoint::new(of_endpoint, None));
         let identity = asked_name(lane.secure.as_deref(), Some(peer.ip()));
         let target = Target { peer, tls: Arc::clone(client), identity, alpn: None };
-        let connected = endpoint.connect(rt::now(), target, &settings.transport);
+        let connected = endpoint.connect(target, &settings.transport);
         let (_, connection) = connected.map_err(|failure| match failure {
             ConnectFailure::Address => io::Error::from(io::ErrorKind::AddrNotAvailable),
             ConnectFailure::Handshake(failure) => io::Error::other(format!("TLS: {failure:?}")),
@@ -85,13 +86,12 @@ impl QuicLink {
         while let Poll::Ready(result) = self.socket.poll_receive(context, &mut batch) {
             result?;
             received = true;
-            let (now, wall) = (rt::now(), rt::wall());
             for message in batch.iter() {
                 let (peer, local) = (message.peer, message.local_ip);
                 let ecn = message.ecn.map_or(0, Ecn::bits);
                 for bytes in message.iter() {
                     let datagram = Datagram { bytes, peer, local, ecn };
-                    match self.endpoint.receive(now, wall, &datagram, out) {
+                    match self.endpoint.receive(&datagram, out) {
                         Received::Input(_, input) => self.connection.receive(input),
                         Received::Incoming(incoming) => self.endpoint.ignore(incoming),
                         // A client answers no unknown connection.
@@ -100,7 +100,7 @@ impl QuicLink {
                 }
             }
         }
-        self.connection.expire(rt::now());
+        self.connection.expire();
         self.endpoint.settle(&mut self.connection);
         Ok(received)
     }
@@ -120,7 +120,7 @@ impl QuicLink {
         }
         let out = &mut *settings.out.borrow_mut();
         let most = self.socket.most_segments().min(BATCH);
-        while let Some(transmit) = self.connection.transmit(rt::now(), most, out) {
+        while let Some(transmit) = self.connection.transmit(most, out) {
             let left = self.pass(context, &transmit, &out[..transmit.size])?;
             if left > 0 {
                 self.unsent = Some(Unsent { transmit, bytes: out[transmit.size - left..transmit.size].to_vec() });
@@ -151,7 +151,7 @@ impl QuicLink {
         self.socket.counts().last_error.map(io::Error::from_raw_os_error)
     }
 
-    /// Returns the time of the next deadline.
+    /// Returns the time of the next deadline, which is later than the worker's iteration.
     pub(super) fn deadline(&mut self) -> Option<Moment> {
         self.connection.deadline()
     }
@@ -192,7 +192,7 @@ impl QuicLink {
     pub(super) fn close(&mut self, context: &mut Context<'_>, settings: &QuicSettings, code: ErrorCode) {
         // The server detects the end of the connection by its own timeout if this fails.
         let _ = self.send(context, settings);
-        self.connection.close(rt::now(), code.number(), &[]);
+        self.connection.close(code.number(), &[]);
         let _ = self.send(context, settings);
     }
 }
