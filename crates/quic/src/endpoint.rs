@@ -88,6 +88,8 @@ pub struct Incoming {
     inner: Box<quinn_proto::Incoming>,
     /// The id that its packets are sent to.
     id: Option<Id>,
+    /// Whether its first packet has a token.
+    has_token: bool,
 }
 
 impl Incoming {
@@ -109,6 +111,11 @@ impl Incoming {
     /// Whether a Retry packet may be sent: the client has not got one before.
     pub fn may_retry(&self) -> bool {
         self.inner.may_retry()
+    }
+
+    /// Whether it has a token that proves nothing: another server's, or an invented one.
+    fn has_invalid_token(&self) -> bool {
+        self.has_token && !self.is_validated()
     }
 }
 
@@ -144,6 +151,16 @@ struct Serving {
 fn is_of_server(datagram: &[u8]) -> bool {
     let [first, version @ ..] = datagram.first_chunk::<5>().unwrap_or(&[0; 5]);
     first & 0x80 != 0 && (*version == [0; 4] || *version == VERSION.to_be_bytes() && first & 0x30 == 0x30)
+}
+
+/// Whether an Initial packet has a token (RFC 9000, section 17.2.2).
+fn has_token(datagram: &[u8]) -> bool {
+    let after_id = |at: usize| datagram.get(at).map(|length| at + 1 + usize::from(*length));
+    let at = after_id(5).and_then(after_id);
+    // The length is an integer of 1 to 8 bytes. One that is 0 may have any size.
+    let Some((first, rest)) = at.and_then(|at| datagram.get(at..)).and_then(<[u8]>::split_first) else { return false };
+    let more = (1_usize << (first >> 6)) - 1;
+    first & 0x3f != 0 || rest.iter().take(more).any(|byte| *byte != 0)
 }
 
 /// The connections of one address on one worker.
@@ -231,17 +248,20 @@ impl Endpoint {
             }
             Some(DatagramEvent::ConnectionEvent(handle, event)) => Received::Input(Handle(handle), Input(event)),
             Some(DatagramEvent::NewConnection(incoming)) => {
-                Received::Incoming(Incoming { inner: Box::new(incoming), id: cid::of_handshake(bytes) })
+                let (id, has_token) = (cid::of_handshake(bytes), has_token(bytes));
+                Received::Incoming(Incoming { inner: Box::new(incoming), id, has_token })
             }
         }
     }
 
-    /// Whether the client has to confirm its address before its connection is accepted: by the settings, or because
-    /// many handshakes are in progress and other processes would accept the token.
+    /// Whether the client has to confirm its address before its connection is accepted: by the settings, because many
+    /// handshakes are in progress and other processes would accept the token, or because its token is invalid, so that an
+    /// invented one costs no handshake (RFC 9000, section 8.1.3).
     pub fn wants_retry(&self, incoming: &Incoming) -> bool {
         let Some(serving) = &self.serving else { return false };
         let is_busy = self.secrets.are_shared() && serving.half_open.count() >= serving.retry_threshold;
-        (serving.forces_retry || is_busy) && !incoming.is_validated() && incoming.may_retry()
+        let is_doubtful = serving.forces_retry || is_busy || incoming.has_token;
+        is_doubtful && !incoming.is_validated() && incoming.may_retry()
     }
 
     /// Accepts a connection. `out` is cleared, and has the bytes of the answer if there is one.
@@ -288,13 +308,15 @@ impl Endpoint {
     /// The client has confirmed it: the connection is returned.
     pub fn retry(&mut self, incoming: Incoming, out: &mut Vec<u8>) -> Result<Transmit, Incoming> {
         out.clear();
-        let Incoming { inner, id } = incoming;
+        let has_invalid_token = incoming.has_invalid_token();
+        let Incoming { inner, id, has_token } = incoming;
         match self.inner.retry(*inner, out) {
             Ok(transmit) => {
                 self.counts.retries_sent += 1;
+                self.counts.invalid_tokens += u64::from(has_invalid_token);
                 Ok(Transmit::of(&transmit))
             }
-            Err(error) => Err(Incoming { inner: Box::new(error.into_incoming()), id }),
+            Err(error) => Err(Incoming { inner: Box::new(error.into_incoming()), id, has_token }),
         }
     }
 

@@ -18,7 +18,7 @@ pub struct EndpointCounts {
     pub retries_sent: u64,
     /// Connections that began with a valid token.
     pub valid_tokens: u64,
-    /// Tokens of Retry packets that were invalid.
+    /// Tokens that were invalid.
     pub invalid_tokens: u64,
     /// Stateless resets sent.
     pub resets_sent: u64,

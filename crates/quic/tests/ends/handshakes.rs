@@ -9,6 +9,7 @@ use tls::{Failure, HandshakeInfo};
 use weir_quic::{Closed, Event, Handle, Secrets};
 
 use crate::certificates::{Authority, client, client_settings, identity, server, settings};
+use crate::raw::{Raw, own_id, varint};
 use crate::world::{Decision, Plan, World};
 
 /// Returns the information that the server has on a connection.
@@ -189,6 +190,22 @@ fn addresses_are_confirmed() {
         let handle = world.connect(&client(client_settings(&authority)), "a.test");
         world.shake(handle);
         assert_eq!(world.server.retries > 0, is_retried, "{row}");
+    }
+}
+
+/// An invalid token costs no handshake: its client has to confirm its address. A length of 0 is no token in any of its forms.
+#[test]
+fn invalid_tokens_are_retried() {
+    let token = |length: usize| [varint(length as u64), vec![7; length]].concat();
+    let rows = [(token(1), 1), (token(16), 1), (token(64), 1), (token(90), 1), (vec![0], 0), (vec![0x40, 0], 0)];
+    for (token, invalid) in rows {
+        let mut raw = Raw::new(own_id());
+        raw.token.clone_from(&token);
+        raw.begin();
+        let server = &mut raw.world.server;
+        assert_eq!((server.retries, server.connections.len()), (invalid, 1 - invalid), "{token:?}");
+        let counts = server.endpoint.take_counts();
+        assert_eq!((counts.invalid_tokens, counts.retries_sent), (invalid as u64, invalid as u64), "{token:?}");
     }
 }
 

@@ -64,6 +64,8 @@ pub struct Raw {
     read: usize,
     /// The reserved bits of the next packet.
     pub reserved: u8,
+    /// The token of Initial packets, with its length before it.
+    pub token: Vec<u8>,
 }
 
 impl Raw {
@@ -88,6 +90,7 @@ impl Raw {
             peer: CHOSEN.to_vec(),
             read: 0,
             reserved: 0,
+            token: vec![0],
         }
     }
 
@@ -124,7 +127,7 @@ impl Raw {
         let ids = [&[self.peer.len() as u8][..], &self.peer, &[OWN.len() as u8], &OWN].concat();
         let long = |kind: u8| [&[kind | 3][..], &[0, 0, 0, 1], &ids].concat();
         let mut packet = match level {
-            Level::Initial => [long(0xc0), vec![0], size].concat(),
+            Level::Initial => [long(0xc0), self.token.clone(), size].concat(),
             Level::Handshake => [long(0xe0), size].concat(),
             Level::OneRtt => [&[0x43][..], &self.peer].concat(),
         };
