@@ -74,6 +74,13 @@ def pattern(size):
     return (block * (size // max(1, len(block)) + 1))[:size]
 
 
+class Server(http.server.ThreadingHTTPServer):
+    """A server that is silent about connections that end early."""
+
+    def handle_error(self, *_):
+        pass
+
+
 class Origin(http.server.BaseHTTPRequestHandler):
     """Answers GET /SIZE with the body of that size, and POST with the body of the request."""
 
@@ -104,7 +111,7 @@ class Origin(http.server.BaseHTTPRequestHandler):
 
 
 def serve_origin(ready):
-    server = http.server.ThreadingHTTPServer((LOOPBACK, 0), Origin)
+    server = Server((LOOPBACK, 0), Origin)
     ready.send(server.server_port)
     server.serve_forever()
 
@@ -124,7 +131,10 @@ def relay(ready, target, loss, rebind):
     behind, owners = {}, {}
     while True:
         for one in select.select([front, *owners], [], [])[0]:
-            data, peer = one.recvfrom(65536)
+            try:
+                data, peer = one.recvfrom(65536)
+            except ConnectionRefusedError:
+                continue
             if chance.random() * 100 < loss:
                 continue
             if one is not front:
