@@ -14,10 +14,10 @@ use quic::{Connection, Datagram, Endpoint, Handle, Incoming, Received, Transmit,
 /// already: processing these at once could repeat without an end.
 const DEADLINE_STEP: Duration = Duration::from_micros(1);
 
-/// An endpoint whose calls read the clock.
+/// An endpoint that reads the clock in each call.
 pub struct TimedEndpoint(Endpoint);
 
-/// A connection whose calls read the clock.
+/// A connection that reads the clock in each call.
 pub struct TimedConnection(Connection);
 
 impl TimedEndpoint {
