@@ -402,6 +402,12 @@ impl ServerConnection {
         (Self::H3(Box::new(connection)), Requests::H3(requests))
     }
 
+    /// Starts HTTP/3 on a QUIC connection whose handshake is in progress, and has to be complete at the `deadline`.
+    pub fn over_early_quic(link: Link, terms: h3::Terms, deadline: Option<Moment>) -> (Self, Requests) {
+        let (connection, requests) = h3::ServerConnection::new_early(link, terms, deadline);
+        (Self::H3(Box::new(connection)), Requests::H3(requests))
+    }
+
     /// Starts FastCGI on an established transport.
     pub fn of_fcgi(transport: Transport, terms: fcgi::Terms, now: Moment) -> (Self, Requests) {
         let (connection, requests) = fcgi::ServerConnection::new(transport, terms, now);

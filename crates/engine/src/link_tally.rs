@@ -48,6 +48,9 @@ impl LinkTally {
         let mut part = Box::pin(part);
         std::future::poll_fn(move |cx| {
             let polled = part.as_mut().poll(cx);
+            if self.is_half_open.get() && !self.connection.is_handshaking() {
+                self.end_handshake(counters, self.connection.is_closed());
+            }
             let now = rt::now();
             if now.saturating_since(self.added.get()) >= INTERVAL {
                 self.added.set(now);

@@ -34,9 +34,19 @@ impl Handle<'_> {
         if half.failed {
             return Err(connection_closed());
         }
-        let written = self.shared.link.connection().write(self.cell.id, bytes);
+        let room = self.shared.state.borrow().early.as_ref().map_or(usize::MAX, |early| early.room());
+        if room == 0 {
+            // The rest follows after the handshake.
+            return Ok(0);
+        }
+        let written = self.shared.link.connection().write(self.cell.id, &bytes[..bytes.len().min(room)]);
         match written {
-            Ok(count) => Ok(count),
+            Ok(count) => {
+                if let Some(early) = &mut self.shared.state.borrow_mut().early {
+                    early.note(self.cell.id.number(), &bytes[..count]);
+                }
+                Ok(count)
+            }
             Err(WriteError::Blocked) => Ok(0),
             Err(WriteError::Stopped(_) | WriteError::Closed) => {
                 self.shared.note_unwritable(half);
@@ -169,6 +179,16 @@ impl Handle<'_> {
         // A failed stream has no end.
         let _ = self.finish(half);
         self.shared.link.wake();
+    }
+
+    /// Writes once more what was written before the server has rejected it as early data.
+    pub(super) fn write_again(self, mut bytes: Vec<u8>) {
+        let half = &mut *self.cell.half();
+        bytes.append(&mut half.prefix);
+        half.prefix = bytes;
+        if std::mem::take(&mut half.finished) {
+            self.shared.state.borrow_mut().note_acknowledged();
+        }
     }
 
     /// Sends the end of the stream once everything before it was sent. Returns false if the stream has to wait.

@@ -3,10 +3,12 @@
 
 use std::cell::RefMut;
 use std::rc::Weak;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use quic::stream::{Part, ReadError, WriteError};
 use quic::{Direction, Event, StreamId};
+use tls::HandshakeInfo;
 
 use crate::qmux::{self, Wire};
 use crate::quic::{self as over_udp, Carried};
@@ -125,6 +127,22 @@ impl Link {
         match self {
             Self::Quic(_) => true,
             Self::Qmux(link) => link.machine().is_ready(),
+        }
+    }
+
+    /// Returns the result of the handshake, once.
+    pub(super) fn handshake_info(&self) -> Option<Arc<HandshakeInfo>> {
+        match self {
+            Self::Quic(link) => link.handshake_info(),
+            Self::Qmux(_) => None,
+        }
+    }
+
+    /// Whether the server has accepted the early data of this side.
+    pub(super) fn is_early_accepted(&self) -> bool {
+        match self {
+            Self::Quic(link) => link.connection().is_early_accepted(),
+            Self::Qmux(_) => false,
         }
     }
 

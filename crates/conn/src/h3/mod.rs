@@ -10,6 +10,7 @@ mod cell;
 mod connection;
 mod control;
 mod counts;
+mod early;
 mod grant;
 mod handle;
 mod link;

@@ -14,6 +14,7 @@ use wire::h3::{self, ErrorCode, Role};
 
 use super::cell::{Arrival, StreamCell};
 use super::control::{self, Control};
+use super::early::{Early, HandshakeLimit};
 use super::handle::Handle;
 use super::link::Link;
 use super::state::{Order, Shared, State};
@@ -49,6 +50,8 @@ pub struct ServerConnection {
     control: Control,
     /// The transport of QMux, and the bytes read from it.
     wire: Option<Box<(Transport, Buffer)>>,
+    /// The time limit of a handshake during which early data is sent.
+    limit: Option<HandshakeLimit>,
 }
 
 impl ServerConnection {
@@ -57,6 +60,15 @@ impl ServerConnection {
         link.close_with(ErrorCode::NoError.number());
         let about = About::of_quic(&link, tls);
         Self::over(Link::Quic(link), terms, about, None)
+    }
+
+    /// Starts HTTP/3 on a connection whose handshake is in progress: requests are sent as early data. If the handshake is not
+    /// complete at the `deadline`, they end as not processed: only those that may be sent twice are to begin until then.
+    pub fn new_early(link: quic::Link, terms: Terms, deadline: Option<Moment>) -> (Self, Requests) {
+        let (mut own, requests) = Self::new(link, terms, None);
+        own.exchanges.shared.state.borrow_mut().early = Some(Box::default());
+        own.limit = Some(HandshakeLimit::new(deadline));
+        (own, requests)
     }
 
     /// Starts HTTP/3 by QMux on an established transport. No request begins before [`Requests::is_ready`].
@@ -73,7 +85,7 @@ impl ServerConnection {
         exchanges.shared.link.carry(Rc::downgrade(&carried));
         drop(carried);
         let requests = Requests(Rc::clone(&exchanges));
-        (Self { exchanges, control, wire }, requests)
+        (Self { exchanges, control, wire, limit: None }, requests)
     }
 
     /// Processes events, and sends. Ready when the connection has ended, also because it is unused.
@@ -83,7 +95,7 @@ impl ServerConnection {
         }
         loop {
             self.exchanges.shared.link.begin(cx);
-            if self.process() || self.obey() {
+            if self.process() || self.obey() || self.poll_limit(cx).is_ready() {
                 self.send();
                 return Poll::Ready(());
             }
@@ -138,10 +150,12 @@ impl ServerConnection {
                     Ok(())
                 }
                 Event::Closed(_) => {
+                    self.refuse_early();
                     self.end();
                     return true;
                 }
-                Event::Hello | Event::Connected | Event::StreamsAvailable(_) | Event::Finished(_) => Ok(()),
+                Event::Connected => self.end_handshake(),
+                Event::Hello | Event::StreamsAvailable(_) | Event::Finished(_) => Ok(()),
             };
             if let Err(error) = done {
                 self.exchanges.shared.order(Order::Fail(error.code));
@@ -199,11 +213,74 @@ impl ServerConnection {
         let shared = &self.exchanges.shared;
         let Some(cell) = shared.state.borrow().stream(id) else { return };
         let half = &mut *cell.half();
-        if half.complete {
-            // A failed stream has no end.
-            let _ = Handle { shared, cell: &cell }.finish(half);
-        }
+        let handle = Handle { shared, cell: &cell };
+        // A failed stream has no end.
+        let _ = if half.complete { handle.finish(half) } else { handle.flush_prefix(half) };
         half.wake();
+    }
+
+    /// Ready when a handshake during which requests were sent has taken too long: the connection has ended then.
+    fn poll_limit(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(limit) = &mut self.limit else { return Poll::Pending };
+        std::task::ready!(limit.poll(cx));
+        self.refuse_early();
+        control::close(&self.exchanges.shared.link, ErrorCode::NoError);
+        self.end();
+        Poll::Ready(())
+    }
+
+    /// Goes on after the handshake with requests that were sent before its end. The server has processed all of them, or has seen
+    /// none.
+    fn end_handshake(&mut self) -> Result<(), h3::Error> {
+        self.limit = None;
+        let Exchanges { shared, about, .. } = &*self.exchanges;
+        let Some(early) = shared.state.borrow_mut().early.take() else { return Ok(()) };
+        let info = shared.link.handshake_info();
+        let speaks = info.as_ref().is_some_and(|info| info.alpn.as_deref() == Some(b"h3"));
+        if let Some(info) = info {
+            let _ = about.tls.set(info);
+        }
+        if !speaks {
+            // The server has agreed on no protocol (RFC 9001, section 8.1).
+            shared.state.borrow_mut().note_departure(0);
+            return Err(h3::Error::connection(ErrorCode::NoError));
+        }
+        if !shared.link.is_early_accepted() {
+            self.send_again(*early);
+        }
+        let ids: Vec<StreamId> = self.exchanges.shared.state.borrow().streams().map(|cell| cell.id).collect();
+        ids.into_iter().for_each(|id| self.note_writable(id));
+        Ok(())
+    }
+
+    /// Opens the streams again whose early data the server has rejected, with the same identifiers. Requests beyond the server's
+    /// new limit were not processed.
+    fn send_again(&mut self, early: Early) {
+        let Shared { link, state } = &self.exchanges.shared;
+        let terms = state.borrow().terms;
+        self.control = Control::new(Role::Client, terms.max_head, terms.extends);
+        for (number, bytes) in (0..).step_by(4).zip(early.into_streams()) {
+            let opened = link.connection().open(Direction::Bidirectional);
+            let Some(id) = opened else { return state.borrow().refuse_from(number) };
+            let cell = state.borrow().stream(id);
+            match cell {
+                Some(cell) => Handle { shared: &self.exchanges.shared, cell: &cell }.write_again(bytes),
+                None => {
+                    let code = ErrorCode::RequestCancelled.number();
+                    link.connection().stop(id, code);
+                    link.connection().reset(id, code);
+                }
+            }
+        }
+    }
+
+    /// Marks requests as not processed if the connection has ended before its handshake was complete. A server may have begun with
+    /// them; they may be sent twice.
+    fn refuse_early(&self) {
+        let state = &mut *self.exchanges.shared.state.borrow_mut();
+        if state.early.take().is_some() {
+            state.note_departure(0);
+        }
     }
 
     /// Whether there is no request on it, and none can begin.
@@ -249,6 +326,9 @@ impl Requests {
         let Shared { link, state } = &self.0.shared;
         let state = &mut *state.borrow_mut();
         if state.server.is_closing || state.open() >= state.terms.max_streams || link.is_closed() {
+            return None;
+        }
+        if state.early.as_ref().is_some_and(|early| !early.takes_stream()) {
             return None;
         }
         let id = link.connection().open(Direction::Bidirectional)?;
@@ -301,7 +381,7 @@ impl Requests {
 
     /// Whether the handshake is not complete: a request that begins may be sent as early data.
     pub fn is_early(&self) -> bool {
-        false
+        self.0.shared.state.borrow().early.is_some()
     }
 
     /// Queries about the socket of the connection.

@@ -10,6 +10,7 @@ use wire::h3::{self, ErrorCode, Role};
 use super::Terms;
 use super::cell::{Half, StreamCell};
 use super::counts::{Conduct, Counts};
+use super::early::Early;
 use super::link::Link;
 use crate::h2::Kill;
 use crate::quic::{Carried, StreamView};
@@ -58,6 +59,8 @@ pub(super) struct State {
     pub(super) conduct: Conduct,
     /// The number of streams begun.
     pub(super) begun: u32,
+    /// The early data sent to a server, until the handshake is complete.
+    pub(super) early: Option<Box<Early>>,
 }
 
 impl Carried for Shared {
@@ -172,6 +175,7 @@ impl State {
             counts: Counts::default(),
             conduct: Conduct::new(),
             begun: 0,
+            early: None,
         }
     }
 
@@ -221,6 +225,9 @@ impl State {
 
     /// Begins a request to a server.
     pub(super) fn begin_request(&mut self, cell: Rc<StreamCell>) {
+        if let Some(early) = &mut self.early {
+            early.begin_stream();
+        }
         self.push(cell);
         self.open += 1;
         self.begun = self.begun.saturating_add(1);
@@ -234,6 +241,11 @@ impl State {
     /// Handles GOAWAY of a server: requests from that identifier on were not processed.
     pub(super) fn note_departure(&mut self, next: u64) {
         self.server.is_closing = true;
+        self.refuse_from(next);
+    }
+
+    /// Ends requests from that identifier on, which the server has not processed.
+    pub(super) fn refuse_from(&self, next: u64) {
         for cell in self.streams.iter().filter(|cell| cell.id.number() >= next) {
             cell.refused.set(true);
             cell.half().fail();

@@ -283,6 +283,12 @@ impl Link {
         }
     }
 
+    /// Whether requests can be sent to the server although the handshake is in progress: a session permits early data.
+    pub fn may_send_early(&self) -> bool {
+        let connection = self.0.connection.borrow();
+        connection.is_handshaking() && connection.may_send_early()
+    }
+
     /// The result of the handshake, as far as it is known.
     pub fn handshake_info(&self) -> Option<Arc<HandshakeInfo>> {
         self.connection().handshake_info().map(Arc::new)

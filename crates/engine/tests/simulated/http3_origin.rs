@@ -28,6 +28,8 @@ pub struct Asked {
     pub payload: Vec<u8>,
     /// Trailers, a line each.
     pub trailers: Vec<String>,
+    /// Whether the head was received before the handshake was complete.
+    pub early: bool,
     /// Whether the end of the stream was received.
     pub ended: bool,
     /// The code of a reset by the client.
@@ -64,11 +66,26 @@ pub struct Origin {
     out: Vec<u8>,
 }
 
+fn server_settings(tls: Arc<tls::Server>) -> ServerSettings {
+    ServerSettings {
+        tls,
+        transport: Transport::default(),
+        half_open: Arc::new(HalfOpen::default()),
+        retry_threshold: usize::MAX,
+        forces_retry: false,
+    }
+}
+
 const CAPACITY: Capacity = Capacity { bytes: 65_536, fields: 200 };
 
 impl Origin {
     /// Listens at an address.
     pub fn at(address: &str) -> Self {
+        Self::with_tls(address, secure::quic_server())
+    }
+
+    /// Listens at an address, with these settings of TLS.
+    pub fn with_tls(address: &str, tls: Arc<tls::Server>) -> Self {
         let socket = DatagramSocket::bind(address.parse().unwrap(), &BindOptions::default()).unwrap();
         let mut seed = [0; 32];
         seed.chunks_mut(8).for_each(|chunk| chunk.copy_from_slice(&rt::random().to_be_bytes()));
@@ -79,16 +96,9 @@ impl Origin {
             clock: Clock::new(rt::clock::origin()),
             may_discover_mtu: true,
         };
-        let server = ServerSettings {
-            tls: secure::quic_server(),
-            transport: Transport::default(),
-            half_open: Arc::new(HalfOpen::default()),
-            retry_threshold: usize::MAX,
-            forces_retry: false,
-        };
         Self {
             socket,
-            endpoint: Endpoint::new(settings, Some(server)),
+            endpoint: Endpoint::new(settings, Some(server_settings(tls))),
             links: Vec::new(),
             streams: BTreeMap::new(),
             stopped: Vec::new(),
@@ -96,6 +106,11 @@ impl Origin {
             timer: rt::Timer::new(),
             out: Vec::new(),
         }
+    }
+
+    /// Sets the settings of TLS of connections that begin from now on.
+    pub fn serve(&mut self, tls: Arc<tls::Server>) {
+        self.endpoint.serve(Some(server_settings(tls)));
     }
 
     /// The number of connections accepted.
@@ -258,7 +273,9 @@ impl Origin {
             Received::Nothing => {}
             Received::Answer(transmit) => send(&self.socket, &transmit, &self.out),
             Received::Input(handle, input) => {
-                if let Some(link) = self.links.iter_mut().find(|link| link.handle == handle && link.closed.is_none()) {
+                // The handle of a connection that has ended is used again.
+                let mut newest = self.links.iter_mut().rev();
+                if let Some(link) = newest.find(|link| link.handle == handle && link.closed.is_none()) {
                     link.connection.receive(input);
                 }
             }
@@ -277,7 +294,8 @@ impl Origin {
                 let mut bytes = Vec::new();
                 h3::push_stream_type(StreamType::Control, &mut bytes);
                 h3::push_settings(&h3::Settings { extended_connect: true, ..h3::Settings::default() }, &mut bytes);
-                let id = link.connection.open(Direction::Unidirectional).unwrap();
+                // The client may have closed the connection already, after an answer to early data.
+                let Some(id) = link.connection.open(Direction::Unidirectional) else { return };
                 assert_eq!(link.connection.write(id, &bytes), Ok(bytes.len()));
                 link.control = Some(id);
             }
@@ -309,6 +327,7 @@ impl Origin {
                         match part {
                             MessagePart::Data(data) => asked.payload.extend_from_slice(data),
                             MessagePart::Head(section) => {
+                                asked.early = link.connection.is_handshaking();
                                 asked.head = lines(&mut link.decoder, stream.id, section).join("\n");
                             }
                             MessagePart::Trailers(section) => {

@@ -62,6 +62,7 @@ mod hits;
 mod http3;
 mod http3_client;
 mod http3_crossed;
+mod http3_early;
 mod http3_faults;
 mod http3_many;
 mod http3_origin;

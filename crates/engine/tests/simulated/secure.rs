@@ -169,6 +169,11 @@ pub fn quic_server() -> Arc<Server> {
     server_with(Settings { alpn: vec![b"h3".to_vec()], is_quic: true, ..Settings::default() })
 }
 
+/// A server with `a.pem` for QUIC connections that accepts early data, and has no sessions yet.
+pub fn early_quic_server() -> Arc<Server> {
+    server_with(Settings { early_data: 10_000, alpn: vec![b"h3".to_vec()], is_quic: true, ..Settings::default() })
+}
+
 /// A peer on a TLS connection.
 pub struct Secure {
     /// The connection below TLS.

@@ -21,7 +21,7 @@ impl Request<'_> {
         // A request over QMux needs the server's parameters.
         let protocol = special.or(server.connecting.protocol);
         let may_be_qmux = protocol.map_or(tls.client.offers(b"h3"), |protocol| protocol == MuxProtocol::Qmux);
-        if special == Some(MuxProtocol::Http2) || may_be_qmux || !self.may_be_early_at(tls) {
+        if special == Some(MuxProtocol::Http2) || may_be_qmux || !self.may_be_early_at(server, tls) {
             return asked;
         }
         match protocol {
@@ -33,12 +33,13 @@ impl Request<'_> {
 
     /// Whether the request may share a connection to the server whose handshake is not complete.
     pub(super) fn may_be_early(&self, server: &Server) -> bool {
-        server.connecting.tls.as_deref().is_some_and(|tls| self.may_be_early_at(tls))
+        server.connecting.tls.as_deref().is_some_and(|tls| self.may_be_early_at(server, tls))
     }
 
     /// Whether the request may be sent to the server as early data: it was received as early data itself, and is marked
-    /// as such; or `retry-on` allows it to be sent a second time, and its method is safe (RFC 8470, section 4).
-    fn may_be_early_at(&self, tls: &ServerTls) -> bool {
+    /// as such; or `retry-on` allows it to be sent a second time, and its method is safe (RFC 8470, section 4). Over QUIC the method
+    /// has to be safe in any case: a server that cannot be reached has possibly processed the request.
+    fn may_be_early_at(&self, server: &Server, tls: &ServerTls) -> bool {
         let state = self.state.borrow();
         let is_http = self.proxy.mode == Mode::Http;
         if !is_http || !tls.client.may_send_early() || state.attempts.early == EarlyRequest::Refused {
@@ -47,7 +48,9 @@ impl Request<'_> {
         let retries = self.proxy.backend.as_ref().map(|backend| backend.limits.retry_on);
         let is_listed = retries.is_some_and(|retries| retries.contains(RetryOn::EARLY_DATA_REJECTED));
         let is_safe = state.request.known_method().is_safe() && !state.request.framing.has_body();
-        self.session.tls().is_some_and(HandshakeInfo::is_early) || is_listed && is_safe
+        let is_marked = self.session.tls().is_some_and(HandshakeInfo::is_early);
+        let is_quic = server.connecting.protocol == Some(MuxProtocol::Quic);
+        is_safe && (is_marked || is_listed) || is_marked && !is_quic
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use base::moment::Moment;
 use config::spec::HttpReuse;
 use conn::link::Link;
 use conn::pool_key::OwnedPoolKey;
@@ -46,15 +47,20 @@ impl Request<'_> {
             Ok(begun) => begun,
             Err(over) => return over,
         };
-        let shaken = self.shake(server, &link).await;
-        tally.end_handshake(shaken.as_ref().is_err_and(|over| !matches!(over, Attempt::Gone)));
-        let info = match shaken {
-            Ok(info) => info,
-            Err(over) => return over,
+        let (connection, requests) = if link.may_send_early() {
+            // The connection's task waits for the end of the handshake, and counts it.
+            server_multiplex::over_early_quic(self.session, server, link, self.handshake_deadline())
+        } else {
+            let shaken = self.shake(server, &link).await;
+            tally.end_handshake(shaken.as_ref().is_err_and(|over| !matches!(over, Attempt::Gone)));
+            let info = match shaken {
+                Ok(info) => info,
+                Err(over) => return over,
+            };
+            self.sign(server, Sign::Connected);
+            server_multiplex::over_quic(self.session, server, link, info)
         };
-        self.sign(server, Sign::Connected);
         let private = private_connections::authenticates(&self.state.borrow());
-        let (connection, requests) = server_multiplex::over_quic(self.session, server, link, info);
         let Some(carrier) = requests.begin() else { return Attempt::Refused };
         let (answers, glitches, first) = (0, 0, self.first);
         let link = Link { carrier, answers, glitches, private, first, generation, place, pool_key };
@@ -79,7 +85,7 @@ impl Request<'_> {
         let (socket, port) = opened.map_err(|missing| self.report(missing))?;
         metrics::server_session(worker, server);
         let (generation, sni) = (plan.generation, plan.sni.take());
-        let identity = server_identity(sni.as_deref(), &destination);
+        let identity = self.with_early_data(server_identity(sni.as_deref(), &destination), server, tls, None);
         let begun = outgoing_quic::connect(worker, server, socket, peer, Arc::clone(&tls.client), identity);
         let link = begun.map_err(|_| {
             self.note_error(ConnectionError::TLS_HANDSHAKE);
@@ -111,10 +117,15 @@ impl Request<'_> {
         opened.map_err(Missing::of)
     }
 
+    /// Returns the time at which a handshake that begins now has to be complete (`timeout connect`).
+    fn handshake_deadline(&self) -> Option<Moment> {
+        let own = self.state.borrow().rules.orders.get().timeouts;
+        own.connect.or(self.proxy.timeouts.connect).map(|limit| rt::now() + limit)
+    }
+
     /// Waits for the end of the handshake. The error is the result of an attempt that has failed.
     async fn shake(&mut self, server: &Server, link: &QuicLink) -> Result<Option<Arc<HandshakeInfo>>, Attempt> {
-        let own = self.state.borrow().rules.orders.get().timeouts;
-        let deadline = own.connect.or(self.proxy.timeouts.connect).map(|limit| rt::now() + limit);
+        let deadline = self.handshake_deadline();
         let shaken = rt::in_class(rt::Class::Heavy, self.wait(deadline, |cx| link.poll_handshake(cx))).await;
         let count = |handshake| {
             metrics::server_handshake(&self.session.worker, self.proxy.index, server.serial, handshake);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use base::moment::Moment;
 use config::spec::HttpReuse;
 use conn::carrier::SharedUse;
 use conn::fcgi;
@@ -71,6 +72,16 @@ pub(super) fn over_quic(
     tls: Option<Arc<HandshakeInfo>>,
 ) -> (ServerConnection, Requests) {
     ServerConnection::over_quic(link, http3_terms(&session.generation().program.global, server), tls)
+}
+
+/// Starts HTTP/3 on a connection whose first requests are early data. Its handshake has to be complete at the `deadline`.
+pub(super) fn over_early_quic(
+    session: &Session,
+    server: &Server,
+    link: QuicLink,
+    deadline: Option<Moment>,
+) -> (ServerConnection, Requests) {
+    ServerConnection::over_early_quic(link, http3_terms(&session.generation().program.global, server), deadline)
 }
 
 /// A connection whose task is to be started.
