@@ -5,6 +5,7 @@ pub mod answer_head_kind;
 pub mod buffered_body;
 pub mod carrier;
 pub mod client;
+mod conduct;
 pub mod copy;
 pub mod dial;
 pub mod downstream;

@@ -277,6 +277,14 @@ impl Connection {
         }
     }
 
+    /// Returns the counts of a connection of QMux that has ended. `None`: it is another one.
+    pub fn end_counts(&self) -> Option<qmux::EndCounts> {
+        match self {
+            Self::H3(protocol) => protocol.end_counts(),
+            Self::H2(_) => None,
+        }
+    }
+
     /// Returns what has happened since this was called before.
     pub fn take_counts(&self) -> HttpCounts {
         match self {
@@ -464,6 +472,14 @@ impl ServerConnection {
         match self {
             Self::H2(protocol) => Some(Handover(protocol.pack())),
             Self::H3(_) | Self::Fcgi(_) => None,
+        }
+    }
+
+    /// Returns the counts of a connection of QMux that has ended. `None`: it is another one.
+    pub fn end_counts(&self) -> Option<qmux::EndCounts> {
+        match self {
+            Self::H3(protocol) => protocol.end_counts(),
+            Self::H2(_) | Self::Fcgi(_) => None,
         }
     }
 

@@ -11,12 +11,21 @@ use quic::qmux::Connection;
 
 pub use quic::qmux::Settings;
 
+use crate::quic::{CloseCode, LinkCounts};
 use crate::transport::Transport;
 
 /// The transport of a connection, and the bytes read from it that were not processed.
 pub struct Wire<'a> {
     pub transport: &'a mut Transport,
     pub input: &'a mut Buffer,
+}
+
+/// The counts of a connection that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndCounts {
+    pub frames: LinkCounts,
+    /// The code with which the peer has closed the connection, if it has.
+    pub close_code: Option<CloseCode>,
 }
 
 /// A connection to a peer. Dropping it sends nothing: the transport is its owner's.
@@ -31,6 +40,7 @@ pub struct Link {
     sent: Cell<u64>,
     /// Whether the transport has failed or ended.
     is_broken: Cell<bool>,
+    close_code: Cell<Option<CloseCode>>,
 }
 
 impl Link {
@@ -43,6 +53,7 @@ impl Link {
             heard: Cell::new(0),
             sent: Cell::new(0),
             is_broken: Cell::new(false),
+            close_code: Cell::new(None),
         }
     }
 
@@ -85,7 +96,17 @@ impl Link {
 
     /// Returns the next event.
     pub(crate) fn poll_event(&self) -> Option<Event> {
-        self.machine().poll_event()
+        let event = self.machine().poll_event();
+        if let Some(Event::Closed(closed)) = &event {
+            self.close_code.set(CloseCode::of(closed));
+        }
+        event
+    }
+
+    /// Returns the counts of the connection, which has ended.
+    pub(crate) fn end_counts(&self) -> EndCounts {
+        let frames = LinkCounts::of_frames(self.machine().received_frames());
+        EndCounts { frames, close_code: self.close_code.get() }
     }
 
     /// Sends what can be sent, reads once, and waits for the deadline. Ready when an event may have happened.

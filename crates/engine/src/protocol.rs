@@ -292,6 +292,13 @@ impl<'a> CountedConnection<'a> {
         all.add(glitches.into());
     }
 
+    /// Adds the counts of a connection of QMux that has ended.
+    pub fn count_end(&self, counts: &qmux::EndCounts) {
+        if let Self::H3(connection) = self {
+            quic_counts::add_end(connection.0, counts);
+        }
+    }
+
     /// Adds the events of the connection.
     pub fn count(&self, counts: &HttpCounts) {
         match (self, counts) {

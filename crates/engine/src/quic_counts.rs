@@ -1,6 +1,7 @@
 //! Counts what QUIC connections and their sockets do, in the counters of their frontend or backend. Must never decide on a connection.
 
 use conn::h3;
+use conn::qmux::EndCounts;
 use conn::quic::{CloseCode, LinkCounts, SocketCounts};
 use live::counters::{QuicCount, QuicCounters};
 use wire::h3::ErrorCode;
@@ -55,6 +56,14 @@ pub fn add_close(counters: &QuicCounters, code: CloseCode) {
     };
     if let Some(of) = of {
         counters.of(of).increment();
+    }
+}
+
+/// Adds the counts of a connection of QMux that has ended.
+pub fn add_end(counters: &QuicCounters, counts: &EndCounts) {
+    add_link(counters, &counts.frames);
+    if let Some(code) = counts.close_code {
+        add_close(counters, code);
     }
 }
 

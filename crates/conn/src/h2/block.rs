@@ -11,14 +11,12 @@ use wire::http::{Fields, Framing, Head};
 
 use super::Role;
 use super::cell::StreamCell;
-use super::counts::{self, FAILED_STREAM};
+use super::counts;
 use super::state::{Fault, State};
 use super::step::{Event, Limit};
 use super::stream_half::{Arrival, Half};
 use super::stream_memory;
-
-/// The number of bytes of a head with too many fields that cost one point of the client's budget.
-const FIELDS_OF_A_POINT: u32 = 64;
+use crate::conduct::{self, FAILED_STREAM};
 
 /// A block being received.
 pub(super) struct Block {
@@ -170,9 +168,7 @@ impl<'b> Whole<'b> {
             Ok(Outcome::Request) => Arrival::Here { length: self.bytes.len(), alone: self.ends_stream },
             Ok(Outcome::Invalid) => Arrival::Refused { status: 400 },
             Ok(Outcome::TooMany) => {
-                // Each byte may be a field, which costs much more to process.
-                let fields = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
-                state.charge(FAILED_STREAM + fields / FIELDS_OF_A_POINT);
+                state.charge(conduct::of_many_fields(self.bytes.len()));
                 Arrival::Refused { status: 400 }
             }
             Ok(Outcome::TooLarge) | Err(_) => Arrival::Refused { status: 431 },

@@ -1,9 +1,9 @@
 //! Faults of a peer: glitches, and their cost in points of its budget. Must never decide their consequences.
 
 use super::Role;
-use super::counts::{EARNED, FAILED_STREAM, LITTLE_EARNED};
 use super::state::State;
 use super::stream_half::Half;
+use crate::conduct::{EARNED, FAILED_STREAM, LITTLE_EARNED};
 
 /// Points of a stream that a client begins beyond the maximum number of open ones: a correct client never does once it
 /// knows the limit.
@@ -18,17 +18,15 @@ const LEAST_PAYLOAD: usize = 16;
 impl State {
     /// Counts glitches: behaviour that a correct peer does not show.
     pub(super) fn note_glitches(&mut self, glitches: u32) {
-        self.conduct.glitches = self.conduct.glitches.saturating_add(glitches);
+        self.conduct.note_glitches(glitches);
         let counts = self.counts();
         counts.glitches = counts.glitches.saturating_add(glitches);
-        self.conduct.suspicious = true;
     }
 
     /// Charges the peer's budget with `points`.
     #[cold]
     pub(super) fn charge(&mut self, points: u32) {
-        self.conduct.allowance.charge(points, self.newest.div_ceil(2));
-        self.conduct.suspicious = true;
+        self.conduct.charge(points, self.newest.div_ceil(2));
     }
 
     /// Counts a stream that fails through the peer's fault.
@@ -75,14 +73,14 @@ impl State {
     pub(super) fn note_payload(&mut self, bytes: usize, ends: bool) {
         match bytes {
             0 if !ends => self.note_idle_frame(),
-            1..LEAST_PAYLOAD if !ends => self.conduct.allowance.earn(LITTLE_EARNED),
-            _ => self.conduct.allowance.earn(EARNED),
+            1..LEAST_PAYLOAD if !ends => self.conduct.earn(LITTLE_EARNED),
+            _ => self.conduct.earn(EARNED),
         }
     }
 
     /// Counts a frame without use to a stream.
     pub(super) fn note_idle_frame(&mut self) {
-        if self.conduct.allowance.spend() {
+        if self.conduct.spend() {
             self.note_glitches(1);
             self.charge(1);
         }

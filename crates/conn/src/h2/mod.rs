@@ -51,7 +51,6 @@ pub(crate) use cell::Extension;
 pub use connection::Connection;
 pub use control::Requests;
 pub use counts::Counts;
-pub(crate) use counts::{Allowance, FAILED_STREAM};
 pub(crate) use kill::Kill;
 #[cfg(any(test, feature = "machine"))]
 pub use machine::Machine;

@@ -19,7 +19,7 @@ use super::reader::{DEPARTING, Reader};
 use super::state::{Fault, State};
 use super::step::{Event, Limit};
 use super::{Ping, Role, Terms};
-use crate::glitches::GlitchLimits;
+use crate::conduct::Consequence;
 use crate::transport::Transport;
 
 /// The number of frames, or pieces of frames, after which nothing more is read in one poll.
@@ -234,7 +234,7 @@ impl Mover {
                 Event::Progress
             }
         };
-        if state.conduct.suspicious || state.closing.is_known {
+        if state.conduct.is_suspicious() || state.closing.is_known {
             self.judge(state);
         }
         event
@@ -316,17 +316,14 @@ impl Mover {
     /// Applies the limits of glitches and of the budget, and handles the peer's acknowledgement of a GOAWAY.
     #[cold]
     fn judge(&mut self, state: &mut State) {
-        state.conduct.suspicious = false;
-        let limits = state.terms.glitches;
-        let (glitches, budget) = (state.conduct.glitches, GlitchLimits { threshold: state.terms.budget, ..limits });
-        if !self.over && (limits.leaves(glitches) || budget.leaves(state.conduct.allowance.spent())) {
-            state.conduct.suspicious = true;
-            if limits.kills(glitches) || budget.kills(state.conduct.allowance.spent()) {
-                return self.end(state, ErrorCode::EnhanceYourCalm);
-            }
-            match state.role {
-                Role::Server => self.leave_in(state, Newest::AfterThose, false),
-                Role::Client => state.closing.begun = true,
+        if self.over {
+            state.conduct.settle();
+        } else {
+            match (state.conduct.judge(state.terms.glitches, state.terms.budget), state.role) {
+                (Consequence::None, _) => {}
+                (Consequence::Kill, _) => return self.end(state, ErrorCode::EnhanceYourCalm),
+                (Consequence::Leave, Role::Server) => self.leave_in(state, Newest::AfterThose, false),
+                (Consequence::Leave, Role::Client) => state.closing.begun = true,
             }
         }
         if state.closing.is_known && matches!(self.departure, Departure::Graceful { lasts: false }) {
@@ -389,7 +386,7 @@ impl Mover {
     pub(super) fn advance(&mut self, now: Moment) -> Option<Moment> {
         let state = Rc::clone(&self.state);
         let mut state = state.borrow_mut();
-        state.conduct.allowance.advance(now);
+        state.conduct.advance(now);
         let Departure::Graceful { lasts: false } = self.departure else { return None };
         let until = self.departing_since.get_or_insert(now) + GRACE;
         if now < until {

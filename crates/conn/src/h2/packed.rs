@@ -1,12 +1,13 @@
 //! The state of a connection without streams on its way to another worker. Must never contain a stream.
 
-use super::counts::{Conduct, Counts};
+use super::counts::Counts;
 use super::output::Output;
 use super::queue::Queue;
 use super::rare_list::RareList;
 use super::state::{Closing, Life, PeerSettings, State};
 use super::traffic::TrafficSlot;
 use super::{Role, Terms};
+use crate::conduct::Conduct;
 
 /// The state of a connection that may be sent to another thread.
 pub(super) struct PackedState {

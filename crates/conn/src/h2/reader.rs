@@ -7,10 +7,10 @@ use wire::http::priority::Priority;
 
 use super::Role;
 use super::block::{self, Block, Whole};
-use super::counts::EARNED;
 use super::state::{Fault, State};
 use super::step::{Event, Limit};
 use super::stream_memory;
+use crate::conduct::EARNED;
 
 /// The most bytes of frames other than payload and heads that are read.
 const MOST_CONTROL: usize = 1024;
@@ -495,7 +495,7 @@ fn count(frame: FrameHeader, state: &mut State) {
     match frame.kind {
         Kind::Headers => {
             counts.headers += 1;
-            state.conduct.allowance.earn(EARNED);
+            state.conduct.earn(EARNED);
         }
         Kind::Data => {
             counts.data += 1;

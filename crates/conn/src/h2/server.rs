@@ -178,7 +178,7 @@ impl Requests {
 
     /// The number of the server's glitches on this connection.
     pub fn glitches(&self) -> u32 {
-        self.0.state.borrow().conduct.glitches
+        self.0.state.borrow().conduct.glitches()
     }
 
     /// Whether the handshake is not complete: a request that begins may be sent as early data.

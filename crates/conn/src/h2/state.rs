@@ -8,7 +8,6 @@ use wire::h2::{ErrorCode, INITIAL_WINDOW, Kind, MAX_WINDOW};
 use wire::http::Fields;
 
 use super::cell::{FORGOTTEN, StreamCell};
-use super::counts::{Conduct, EARNED, FAILED_STREAM};
 use super::kill::Kill;
 use super::queue::Queue;
 use super::rare_list::RareList;
@@ -18,6 +17,7 @@ use super::stream_memory;
 use super::stream_table::UNOPENED;
 use super::traffic::TrafficSlot;
 use super::{Role, Terms};
+use crate::conduct::{Conduct, EARNED, FAILED_STREAM};
 
 /// The number of bytes waiting to be written above which streams wait.
 const FULL: usize = 128 * 1024;
@@ -437,7 +437,7 @@ impl State {
     /// Queues a frame of payload, and counts it against both windows.
     #[inline]
     pub(super) fn push_payload(&mut self, stream: u32, half: &mut Half, payload: &[u8]) {
-        self.conduct.allowance.earn(EARNED);
+        self.conduct.earn(EARNED);
         self.output().push_payload(stream, payload);
         let sent = payload.len() as i64;
         self.window -= sent;

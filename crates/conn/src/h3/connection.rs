@@ -11,13 +11,13 @@ use wire::h3::{self, ErrorCode, Role};
 
 use super::cell::StreamCell;
 use super::control::{self, Control};
-use super::grant::StreamGrant;
 use super::handle::Handle;
 use super::link::Link;
 use super::reading::Reading;
 use super::state::{Order, Shared, State};
 use super::stream::Stream;
 use super::{Counts, Terms};
+use crate::conduct::Consequence;
 use crate::h2::{Kill, Ping};
 use crate::qmux::{self, Wire};
 use crate::quic::{self, Carried};
@@ -37,7 +37,6 @@ enum Departure {
 pub struct Connection {
     shared: Rc<Shared>,
     control: Control,
-    grant: StreamGrant,
     departure: Departure,
     /// Requests from this identifier on are rejected.
     limit: Option<u64>,
@@ -61,11 +60,10 @@ impl Connection {
 
     fn over(link: Link, terms: Terms) -> Self {
         let control = Control::new(Role::Server, terms.max_head, terms.extends);
-        let grant = StreamGrant::new(terms.max_streams);
         let shared = Rc::new(Shared { link, state: RefCell::new(State::new(Role::Server, terms)) });
         let carried: Rc<dyn Carried> = shared.clone();
         shared.link.carry(Rc::downgrade(&carried));
-        Self { shared, control, grant, departure: Departure::None, limit: None, faulted: false, gone: false }
+        Self { shared, control, departure: Departure::None, limit: None, faulted: false, gone: false }
     }
 
     /// Whether a stream is being served.
@@ -91,12 +89,17 @@ impl Connection {
 
     /// Updates the time.
     pub fn advance(&mut self, now: Moment) {
-        self.shared.state.borrow_mut().conduct.allowance.advance(now);
+        self.shared.state.borrow_mut().conduct.advance(now);
     }
 
     /// Takes the counters since the last call.
     pub fn take_counts(&self) -> Counts {
         std::mem::take(&mut self.shared.state.borrow_mut().counts)
+    }
+
+    /// Returns the counts of a connection of QMux that has ended.
+    pub fn end_counts(&self) -> Option<qmux::EndCounts> {
+        self.shared.link.end_counts()
     }
 
     /// Sends GOAWAY: requests that begin from now on are rejected, and the connection ends with its last stream. With
@@ -180,23 +183,25 @@ impl Connection {
     fn obey(&mut self, wire: Option<&mut Wire<'_>>) -> bool {
         let order = {
             let state = &mut *self.shared.state.borrow_mut();
-            state.note_glitches(self.shared.link.take_glitches());
-            if state.conduct.is_unwelcome(&state.terms) && self.limit.is_none() {
-                state.order.get_or_insert(Order::Kill(Kill::Close));
-            }
-            if state.conduct.is_exhausted(&state.terms) {
+            state.note_idle_frames(self.shared.link.take_glitches());
+            let consequence = state.judge();
+            if consequence == Consequence::Kill {
                 state.order.get_or_insert(Order::Fail(ErrorCode::ExcessiveLoad));
             }
-            state.order
+            (state.order, consequence)
         };
         match order {
-            None => return false,
-            Some(Order::Kill(Kill::Close)) => control::close(&self.shared.link, ErrorCode::NoError),
-            Some(Order::Kill(Kill::Forget(hops))) => {
+            (None, Consequence::Leave) => {
+                self.leave(false);
+                return false;
+            }
+            (None, _) => return false,
+            (Some(Order::Kill(Kill::Close)), _) => control::close(&self.shared.link, ErrorCode::NoError),
+            (Some(Order::Kill(Kill::Forget(hops))), _) => {
                 self.gone = true;
                 self.shared.link.forget(hops, wire);
             }
-            Some(Order::Fail(code)) => {
+            (Some(Order::Fail(code)), _) => {
                 self.faulted = true;
                 let state = &mut *self.shared.state.borrow_mut();
                 state.counts.fatal += 1;
@@ -231,17 +236,19 @@ impl Connection {
     }
 
     /// Announces further streams if the client uses those that it has.
-    fn announce_streams(&mut self) {
-        let open = self.shared.state.borrow().streams().len();
-        if let Some(count) = self.grant.raise(open) {
+    fn announce_streams(&self) {
+        let raised = self.shared.state.borrow_mut().raise_grant();
+        if let Some(count) = raised {
             self.shared.link.connection().set_max_streams(Direction::Bidirectional, count);
         }
     }
 
-    /// Rejects a request that was not processed.
+    /// Rejects a request that was not processed. A client sends few of them before it has received GOAWAY.
     fn reject(&self, cell: &StreamCell) {
         self.shared.abort(cell, &cell.half(), ErrorCode::RequestRejected);
-        self.shared.state.borrow_mut().remove(cell.id);
+        let state = &mut *self.shared.state.borrow_mut();
+        state.remove(cell.id);
+        state.note_idle_frame();
     }
 
     /// Reads the head of a request.
@@ -315,7 +322,7 @@ impl Connection {
             if half.finished {
                 state.note_acknowledged();
             } else if !half.complete {
-                state.conduct.note_failed_stream(&mut state.counts, state.begun);
+                state.note_failed_stream();
             }
         }
         self.shared.abort(&cell, half, ErrorCode::RequestCancelled);

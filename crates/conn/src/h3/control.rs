@@ -177,7 +177,7 @@ impl Control {
         }
         let stream = self.streams.remove(position);
         connection.stop(stream.id, error.code.number());
-        state.conduct.note_idle_frame(&mut state.counts, state.begun);
+        state.note_idle_frame();
         Ok(false)
     }
 
@@ -197,14 +197,18 @@ impl Control {
                 }
                 ControlFrame::MaxPushId(_) => {
                     state.counts.push_limits += 1;
-                    state.conduct.note_idle_frame(&mut state.counts, state.begun);
+                    state.note_idle_frame();
                 }
                 ControlFrame::Skipped { .. } => {
-                    state.conduct.note_idle_frame(&mut state.counts, state.begun);
+                    state.note_idle_frame();
+                }
+                // RFC 9218, section 7.2.
+                ControlFrame::PriorityUpdate { stream, .. } if state.is_beyond_limit(stream) => {
+                    return Err(h3::Error::connection(ErrorCode::IdError));
                 }
                 ControlFrame::PriorityUpdate { stream, value } => {
                     let priority = Priority::parse(value);
-                    state.conduct.note_idle_frame(&mut state.counts, state.begun);
+                    state.note_idle_frame();
                     if let Some(cell) = state.numbered(stream) {
                         cell.half().priority = priority;
                         connection.set_priority(cell.id, rank(priority));

@@ -17,6 +17,11 @@ impl StreamGrant {
         Self { announced: max.min(INITIAL_STREAMS as usize), max }
     }
 
+    /// The number of streams that were announced.
+    pub(super) fn announced(&self) -> usize {
+        self.announced
+    }
+
     /// Returns the number of streams to announce if half of those announced are open.
     pub(super) fn raise(&mut self, open: usize) -> Option<u32> {
         if self.announced >= self.max || open < self.announced.div_ceil(2) {

@@ -214,6 +214,14 @@ impl Link {
         }
     }
 
+    /// Returns the counts of a connection of QMux that has ended. Those of QUIC are taken from its observer.
+    pub(super) fn end_counts(&self) -> Option<qmux::EndCounts> {
+        match self {
+            Self::Quic(_) => None,
+            Self::Qmux(link) => Some(link.end_counts()),
+        }
+    }
+
     /// Sets what the connection carries, for those that show QUIC connections.
     pub(super) fn carry(&self, carried: Weak<dyn Carried>) {
         if let Self::Quic(link) = self {

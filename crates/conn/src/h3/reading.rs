@@ -9,6 +9,7 @@ use wire::http::{Fields, Framing};
 
 use super::cell::{Arrival, Half, StreamCell};
 use super::state::Shared;
+use crate::conduct;
 
 /// Bytes of a stream taken from the connection at once.
 const MOST: usize = 64 * 1024;
@@ -66,7 +67,7 @@ impl Shared {
                 if state.role == Role::Client {
                     cell.refused.set(ErrorCode::of(code) == Some(ErrorCode::RequestRejected));
                 } else if !half.complete {
-                    state.conduct.note_failed_stream(&mut state.counts, state.begun);
+                    state.note_failed_stream();
                 }
                 half.fail();
                 Reading::Failed
@@ -152,7 +153,7 @@ impl Shared {
                 let state = &mut *self.state.borrow_mut();
                 state.counts.data += 1;
                 if data.is_empty() {
-                    state.conduct.note_idle_frame(&mut state.counts, state.begun);
+                    state.note_idle_frame();
                 }
                 half.progress.note(data.len(), half.announced == Some(0));
                 half.payload = data;
@@ -165,7 +166,7 @@ impl Shared {
             }
             Part::Skipped => {
                 let state = &mut *self.state.borrow_mut();
-                state.conduct.note_idle_frame(&mut state.counts, state.begun);
+                state.note_idle_frame();
                 Reading::Payload
             }
             Part::Head(decoded) => self.note_head(cell, half, decoded),
@@ -202,7 +203,11 @@ impl Shared {
         let outcome = reader.finish(false, state.terms.accept_unsafe)?;
         Ok(match outcome {
             Outcome::Request => Decoded::Request { length: section.len(), priority },
-            Outcome::Invalid | Outcome::TooMany => Decoded::Refused(400),
+            Outcome::Invalid => Decoded::Refused(400),
+            Outcome::TooMany => {
+                state.charge(conduct::of_many_fields(section.len()));
+                Decoded::Refused(400)
+            }
             Outcome::TooLarge => Decoded::Refused(431),
         })
     }
@@ -246,8 +251,9 @@ impl Shared {
                 }
             }
         }
-        // No task reads what follows a length of 0. The end of most messages without payload was received with their head.
-        let is_checked = half.announced == Some(0);
+        // No task reads what follows a length of 0, or a head that is too large and may be cut short. The end of most messages
+        // without payload was received with their head.
+        let is_checked = half.announced == Some(0) || matches!(half.arrival, Arrival::Refused { .. });
         if is_checked && self.read_payload(cell, half) == Reading::Failed
             || !is_checked && half.unread.is_empty() && self.fill(cell, half) == Reading::Failed
         {

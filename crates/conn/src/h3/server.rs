@@ -19,6 +19,7 @@ use super::handle::Handle;
 use super::link::Link;
 use super::state::{Order, Shared, State};
 use super::{Counts, Terms};
+use crate::conduct::Consequence;
 use crate::qmux::{self, Wire};
 use crate::quic::{self, Carried, StreamView};
 use crate::server_info::About;
@@ -169,12 +170,13 @@ impl ServerConnection {
         let shared = &self.exchanges.shared;
         let code = {
             let state = &mut *shared.state.borrow_mut();
-            state.note_glitches(shared.link.take_glitches());
-            if state.conduct.is_unwelcome(&state.terms) {
-                state.server.is_closing = true;
-            }
-            if state.conduct.is_exhausted(&state.terms) {
-                state.order.get_or_insert(Order::Fail(ErrorCode::ExcessiveLoad));
+            state.note_idle_frames(shared.link.take_glitches());
+            match state.judge() {
+                Consequence::None => {}
+                Consequence::Leave => state.server.is_closing = true,
+                Consequence::Kill => {
+                    state.order.get_or_insert(Order::Fail(ErrorCode::ExcessiveLoad));
+                }
             }
             match state.order {
                 None => return false,
@@ -291,7 +293,12 @@ impl ServerConnection {
 
     /// Updates the time.
     pub fn advance(&mut self, now: Moment) {
-        self.exchanges.shared.state.borrow_mut().conduct.allowance.advance(now);
+        self.exchanges.shared.state.borrow_mut().conduct.advance(now);
+    }
+
+    /// Returns the counts of a connection of QMux that has ended.
+    pub fn end_counts(&self) -> Option<qmux::EndCounts> {
+        self.exchanges.shared.link.end_counts()
     }
 
     /// Takes the counters since the last call.

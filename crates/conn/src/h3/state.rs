@@ -9,9 +9,11 @@ use wire::h3::{self, ErrorCode, Role};
 
 use super::Terms;
 use super::cell::{Half, StreamCell};
-use super::counts::{Conduct, Counts};
+use super::counts::Counts;
 use super::early::Early;
+use super::grant::StreamGrant;
 use super::link::Link;
+use crate::conduct::{Conduct, Consequence, EARNED, FAILED_STREAM};
 use crate::h2::Kill;
 use crate::quic::{Carried, StreamView};
 
@@ -54,6 +56,8 @@ pub(super) struct State {
     pub(super) ready: VecDeque<Rc<StreamCell>>,
     /// The identifier after that of the newest stream.
     pub(super) next: u64,
+    /// The streams that were announced to a client.
+    grant: StreamGrant,
     pub(super) order: Option<Order>,
     pub(super) counts: Counts,
     pub(super) conduct: Conduct,
@@ -105,7 +109,7 @@ impl Shared {
         self.abort(cell, half, code);
         half.fail();
         let state = &mut *self.state.borrow_mut();
-        state.conduct.note_failed_stream(&mut state.counts, state.begun);
+        state.note_failed_stream();
     }
 
     /// Ends both directions of a stream.
@@ -171,6 +175,7 @@ impl State {
             unacknowledged: 0,
             ready: VecDeque::new(),
             next: 0,
+            grant: StreamGrant::new(terms.max_streams),
             order: None,
             counts: Counts::default(),
             conduct: Conduct::new(),
@@ -183,6 +188,17 @@ impl State {
     pub(super) fn push(&mut self, cell: Rc<StreamCell>) {
         self.next = cell.id.number() + 4;
         self.streams.push_back(cell);
+    }
+
+    /// Returns the number of streams to announce to a client that uses those that it has.
+    pub(super) fn raise_grant(&mut self) -> Option<u32> {
+        self.grant.raise(self.streams.len())
+    }
+
+    /// Whether a client cannot know yet that it may open that stream. The limit is counted from the newest stream, although some
+    /// may be open.
+    pub(super) fn is_beyond_limit(&self, stream: u64) -> bool {
+        stream >= self.next.saturating_add(4 * self.grant.announced() as u64)
     }
 
     fn position(&self, id: StreamId) -> Option<usize> {
@@ -219,7 +235,7 @@ impl State {
         self.open += 1;
         self.begun = self.begun.saturating_add(1);
         self.counts.streams += 1;
-        self.conduct.note_stream();
+        self.conduct.earn(EARNED);
         self.ready.push_back(cell);
     }
 
@@ -232,7 +248,7 @@ impl State {
         self.open += 1;
         self.begun = self.begun.saturating_add(1);
         self.counts.streams += 1;
-        self.conduct.note_stream();
+        self.conduct.earn(EARNED);
         if self.terms.max_total > 0 && self.begun >= self.terms.max_total {
             self.server.is_closing = true;
         }
@@ -259,8 +275,44 @@ impl State {
     }
 
     /// Counts frames of the carrier that have no use to a stream.
-    pub(super) fn note_glitches(&mut self, count: u32) {
-        (0..count).for_each(|_| self.conduct.note_idle_frame(&mut self.counts, self.begun));
+    #[inline]
+    pub(super) fn note_idle_frames(&mut self, count: u32) {
+        (0..count).for_each(|_| self.note_idle_frame());
+    }
+
+    /// Counts a frame without use to a stream.
+    pub(super) fn note_idle_frame(&mut self) {
+        if self.conduct.spend() {
+            self.note_glitch();
+            self.charge(1);
+        }
+    }
+
+    /// Counts a stream that fails through the peer's fault.
+    #[cold]
+    pub(super) fn note_failed_stream(&mut self) {
+        self.note_glitch();
+        self.charge(FAILED_STREAM);
+    }
+
+    fn note_glitch(&mut self) {
+        self.conduct.note_glitches(1);
+        self.counts.glitches = self.counts.glitches.saturating_add(1);
+    }
+
+    /// Charges the peer's budget with `points`. Every stream earns some, also one whose request is malformed.
+    #[cold]
+    pub(super) fn charge(&mut self, points: u32) {
+        self.conduct.charge(points, u32::try_from(self.next / 4).unwrap_or(u32::MAX));
+    }
+
+    /// Returns the consequence of the peer's conduct.
+    #[inline]
+    pub(super) fn judge(&mut self) -> Consequence {
+        match self.conduct.is_suspicious() {
+            false => Consequence::None,
+            true => self.conduct.judge(self.terms.glitches, self.terms.budget),
+        }
     }
 
     /// The number of streams being served.

@@ -1,5 +1,6 @@
 //! The events and streams of a connection, as they are counted and shown. Must never refer to a connection.
 
+use quic::statistics::RareFrames;
 use quic::{Closed, EndpointCounts, Statistics};
 
 /// Events of a connection since they were last taken.
@@ -35,7 +36,7 @@ pub enum CloseCode {
 
 impl CloseCode {
     /// Returns the code if the peer has closed the connection.
-    pub(super) fn of(closed: &Closed) -> Option<Self> {
+    pub(crate) fn of(closed: &Closed) -> Option<Self> {
         match closed {
             Closed::ByPeer { code, .. } => Some(Self::Application(*code)),
             Closed::PeerTransport { code, .. } => Some(Self::Transport(*code)),
@@ -46,14 +47,17 @@ impl CloseCode {
 
 impl LinkCounts {
     pub(super) fn of(statistics: &Statistics, migrations: u64) -> Self {
-        let frames = &statistics.received_frames;
+        let Statistics { sent_packets, lost_packets, .. } = *statistics;
+        Self { sent_packets, lost_packets, migrations, ..Self::of_frames(&statistics.received_frames) }
+    }
+
+    /// Returns those of frames.
+    pub(crate) fn of_frames(frames: &RareFrames) -> Self {
         Self {
-            sent_packets: statistics.sent_packets,
-            lost_packets: statistics.lost_packets,
             data_blocked: frames.data_blocked,
             stream_data_blocked: frames.stream_data_blocked,
             streams_blocked: frames.streams_blocked,
-            migrations,
+            ..Self::default()
         }
     }
 

@@ -12,16 +12,16 @@ use crate::messages::*;
 use crate::multiplexed_client::echo;
 use crate::world::*;
 
-const CLIENT: &str = "10.0.9.1:5000";
-const QUIC: &str = "10.0.0.1:443";
+pub const CLIENT: &str = "10.0.9.1:5000";
+pub const QUIC: &str = "10.0.0.1:443";
 
-fn serving() -> Worlds {
+pub fn serving() -> Worlds {
     let text = format!("listen l\n    bind quic4@{QUIC} ssl crt a.pem\n    server s1 {S1}\n");
     config(&text).seeds(0..1).workers(&[1])
 }
 
 /// A frame whose type and length take a byte, or two.
-fn frame(kind: u64, payload: &[u8]) -> Vec<u8> {
+pub fn frame(kind: u64, payload: &[u8]) -> Vec<u8> {
     let mut bytes = varint(kind);
     bytes.extend(varint(payload.len() as u64));
     bytes.extend_from_slice(payload);
@@ -29,7 +29,7 @@ fn frame(kind: u64, payload: &[u8]) -> Vec<u8> {
 }
 
 /// An integer of QUIC (RFC 9000, section 16).
-fn varint(value: u64) -> Vec<u8> {
+pub fn varint(value: u64) -> Vec<u8> {
     match value {
         0..64 => vec![value as u8],
         64..16_384 => (value as u16 | 0x4000).to_be_bytes().to_vec(),
@@ -56,7 +56,7 @@ fn head(lines: &str) -> Vec<u8> {
 const HEAD: &str = ":method POST\n:scheme https\n:authority a\n:path /\n";
 
 /// The head of a valid request, and these lines.
-fn with(lines: &str) -> Vec<u8> {
+pub fn with(lines: &str) -> Vec<u8> {
     head(&format!("{HEAD}{lines}"))
 }
 
@@ -96,7 +96,7 @@ fn control(frames: &[Vec<u8>]) -> Vec<Uni> {
 }
 
 /// Datagrams arrive in order: the reset of a connection that has ended does not overtake the reason of its end.
-fn keep_order() {
+pub fn keep_order() {
     rt::sim::network().set_datagram_path(DatagramPath { keeps_order: true, ..DatagramPath::default() });
 }
 
@@ -164,6 +164,7 @@ fn control_streams_carry_their_frames_in_order() {
             ("GOAWAY is empty", control(&[frame(0x07, &[])]), FrameError),
             ("long GOAWAY", control(&[frame(0x07, &[0; 9])]), FrameError),
             ("priority of a stream of the server", control(&[priority(1, 0xf0700)]), IdError),
+            ("priority beyond the limit of streams", control(&[priority(4 * 24, 0xf0700)]), IdError),
             ("priority of a push", control(&[priority(0, 0xf0701)]), IdError),
             ("priority without a stream", control(&[frame(0xf0700, &[])]), FrameError),
         ];
@@ -297,6 +298,7 @@ fn frames_of_requests_are_in_order_and_whole() {
             ("half a header", after(&[vec![0x00]]), FrameError),
             ("half a type", after(&[vec![0x40]]), FrameError),
             ("half a reserved frame", after(&[vec![0x21, 9, b'x']]), FrameError),
+            ("a head that is too large and cut short", vec![0x01, 0xbf, 0xff, 0xff, 0xff, b'a', b'b'], FrameError),
             ("a section that is empty", section(&[]), QpackDecompressionFailed),
             ("static index 99", section(&[0, 0, 0xff, 0x24]), QpackDecompressionFailed),
             ("static name 99", section(&[0, 0, 0x5f, 0x54, 1, b'x']), QpackDecompressionFailed),

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use live::counters::QuicCount;
 use quic::qmux::{Connection, Settings};
 use quic::stream::{Part, ReadError};
 use quic::{Closed, Direction, Event, StreamId};
@@ -222,7 +223,7 @@ fn an_answer_waits_for_the_window() {
             one.send(&sent).await;
         });
         // The bytes of one window arrive, and STREAM_DATA_BLOCKED.
-        client.until(|client| client.machine.take_glitches() > 0).await;
+        client.until(|client| client.machine.received_frames().stream_data_blocked > 0).await;
         let mut received = Vec::new();
         while let Ok(Part::Chunk(bytes)) = client.machine.read(id, usize::MAX) {
             received.extend_from_slice(&bytes);
@@ -283,10 +284,12 @@ fn violations_end_the_connection() {
         drop(client);
         world.forget_log();
     });
-    // One that sends frames without use.
+    // One that sends frames without use, and has a request under way.
     serving("").seeds(0..1).workers(&[1]).run(|world| async move {
+        let mut s1 = Service::at(S1);
         let mut client = Side::connect().await;
-        client.send().await;
+        client.request("GET /1 HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        let _one = s1.accept().await;
         let mut frames = b"\x40\x02\x10\x01".repeat(100_000);
         frames.truncate(400_000);
         client.peer.try_send(&frames).await;
@@ -438,4 +441,71 @@ fn checks_go_by_qmux() {
             world.forget_log();
         });
     }
+}
+
+/// Frames received and the code with which a peer closes its connection are counted at the end, for clients and for servers.
+#[test]
+fn connections_are_counted_at_their_end() {
+    // DATA_BLOCKED, STREAM_DATA_BLOCKED of the first stream, STREAMS_BLOCKED of both directions.
+    let blocked = b"\x40\x0b\x14\x05\x15\0\x05\x16\x09\x16\x09\x17\x09";
+    let expected = [
+        (QuicCount::DataBlocked, 1),
+        (QuicCount::StreamDataBlocked, 1),
+        (QuicCount::StreamsBlockedBidirectional, 2),
+        (QuicCount::StreamsBlockedUnidirectional, 1),
+        (QuicCount::Http3InternalError, 1),
+        (QuicCount::Http3Headers, 1),
+        (QuicCount::Http3Settings, 1),
+        (QuicCount::HalfOpenConnection, 0),
+        (QuicCount::HandshakeFail, 0),
+    ];
+    let check = move |world: &World, front: bool| {
+        let found = expected.map(|(of, _)| (of, world.shared().counters.quic(0, front, |all| all.of(of))));
+        assert_eq!(found, expected, "front: {front}");
+    };
+    let close = |side: &mut Side| side.machine.close(ErrorCode::InternalError.number(), b"");
+    serving("").workers(&[1]).run(move |world| async move {
+        let mut s1 = Service::at(S1);
+        let mut client = Side::connect().await;
+        let id = client.request("GET /1 HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        let mut one = s1.accept().await;
+        one.expect(get_at_server("/1")).await;
+        client.peer.send(blocked).await;
+        one.send(answer("one")).await;
+        assert_eq!(client.message(id, Role::Client).await, Ok(b"one".to_vec()));
+        close(&mut client);
+        client.until(|client| client.is_over).await;
+        while world.sessions() > 0 {
+            rt::sleep(Duration::from_millis(10)).await;
+        }
+        check(&world, true);
+        world.forget_log();
+    });
+    towards("").workers(&[1]).run(move |world| async move {
+        let mut s1 = Service::at(ORIGIN);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(get("/1")).await;
+        let mut origin = Side::over(s1.accept().await, true);
+        origin.settle().await;
+        origin.until(|origin| origin.events.contains(&Event::StreamsOpened(Direction::Bidirectional))).await;
+        let id = origin.machine.accept(Direction::Bidirectional).unwrap();
+        assert_eq!(origin.message(id, Role::Server).await, Ok(Vec::new()));
+        origin.peer.send(blocked).await;
+        let mut bytes = encoded(HEAD);
+        push_data(&mut bytes, b"one");
+        origin.machine.write(id, &bytes).unwrap();
+        origin.machine.finish(id).unwrap();
+        origin.send().await;
+        client.expect(answer_at_client("one")).await;
+        close(&mut origin);
+        origin.until(|origin| origin.is_over).await;
+        let closes =
+            |world: &World| world.shared().counters.quic(0, false, |all| all.of(QuicCount::Http3InternalError));
+        while closes(&world) == 0 {
+            rt::sleep(Duration::from_millis(10)).await;
+        }
+        check(&world, false);
+        drop(client);
+        world.forget_log();
+    });
 }

@@ -16,6 +16,7 @@ use super::stream::{Receiving, Sending, Stream};
 use super::table::{Opened, Table, direction, index};
 use crate::closed::Closed;
 use crate::connection::Event;
+use crate::statistics::RareFrames;
 use crate::stream::{Direction, StreamId};
 
 /// A connection of one side.
@@ -48,6 +49,7 @@ pub struct Connection {
     current: (u64, bool),
     heard: Moment,
     glitches: u32,
+    received_frames: RareFrames,
     state: State,
 }
 
@@ -107,6 +109,7 @@ impl Connection {
             current: (0, false),
             heard: now,
             glitches: 0,
+            received_frames: RareFrames::default(),
             state: State::Open,
         }
     }
@@ -146,6 +149,11 @@ impl Connection {
     /// Returns the number of frames received since this was called before that a peer which behaves well does not send.
     pub fn take_glitches(&mut self) -> u32 {
         std::mem::take(&mut self.glitches)
+    }
+
+    /// Returns the number of BLOCKED frames received, by type. Other frames are not counted.
+    pub fn received_frames(&self) -> &RareFrames {
+        &self.received_frames
     }
 
     /// Returns the bytes to be sent.

@@ -349,6 +349,22 @@ fn pings_are_answered_once_and_a_peer_that_reads_nothing_costs_little() {
     assert!(server.output().len() < 200_000);
 }
 
+/// A peer reports what keeps it from sending as often as it likes.
+#[test]
+fn blocked_frames_are_counted_and_are_no_glitches() {
+    let mut server = Connection::new(true, SETTINGS, NOW);
+    server.receive(NOW, &record(PARAMETERS));
+    for (frame, count) in [(&b"\x14\x09"[..], 200), (b"\x15\0\x09", 300), (b"\x16\x05", 400), (b"\x17\x05", 500)] {
+        (0..count).for_each(|_| server.receive(NOW, &record(frame)));
+    }
+    assert_eq!((server.take_glitches(), server.is_closed()), (0, false));
+    let frames = server.received_frames();
+    assert_eq!((frames.data_blocked, frames.stream_data_blocked, frames.streams_blocked), (200, 300, [400, 500]));
+    // Padding is one.
+    server.receive(NOW, &record(b"\0\0"));
+    assert_eq!(server.take_glitches(), 1);
+}
+
 #[test]
 fn priorities_order_the_streams_that_wait() {
     let (mut client, mut server) = pair();

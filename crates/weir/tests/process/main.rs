@@ -66,6 +66,7 @@ mod pki;
 #[path = "../shared/ports.rs"]
 mod ports;
 mod qlog;
+mod qmux_reload;
 mod quic_client;
 mod quic_reload;
 mod quic_sockets;

@@ -257,7 +257,7 @@ impl Client {
 }
 
 /// The frames of a request.
-fn request(path: &str) -> Vec<u8> {
+pub fn request(path: &str) -> Vec<u8> {
     let text = format!("GET {path} HTTP/1.1\r\nHost: a.example\r\n\r\n");
     let (mut head, mut bytes) = (Head::new(), Vec::new());
     let parsed = h1::parse_request(text.as_bytes(), &HeadLimits::default(), &mut Scan::default(), &mut head);

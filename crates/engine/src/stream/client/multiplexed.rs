@@ -313,6 +313,9 @@ impl<'s, C: ClientSide> Carrying<'s, C> {
 
     /// Decides how the connection is closed.
     fn finish(&mut self) {
+        if let Some(counts) = self.connection.end_counts() {
+            self.open.count_end(&counts);
+        }
         if self.connection.protocol() == Protocol::H3 && self.client.conn().is_some() {
             tracing::session(self.session, &events::H3C_END, "H3 connection terminated");
             tracing::session(self.session, &events::QCC_END, "QMux connection terminated");

@@ -248,4 +248,7 @@ pub(super) async fn move_frames(
         }
     })
     .await;
+    if let Some((counted, counts)) = counted.zip(connection.end_counts()) {
+        counted.count_end(&counts);
+    }
 }

@@ -71,9 +71,12 @@ impl Connection {
             }
             Frame::StreamDataBlocked { stream } => {
                 self.check_received(stream)?;
-                self.glitches += 1;
+                self.received_frames.stream_data_blocked += 1;
             }
-            Frame::Padding | Frame::DataBlocked | Frame::StreamsBlocked(_) | Frame::Pong => self.glitches += 1,
+            // A peer that has to wait reports it (RFC 9000, sections 4.1 and 4.6).
+            Frame::DataBlocked => self.received_frames.data_blocked += 1,
+            Frame::StreamsBlocked(direction) => self.received_frames.streams_blocked[index(direction)] += 1,
+            Frame::Padding | Frame::Pong => self.glitches += 1,
             Frame::Ping(sequence) => {
                 self.glitches += 1;
                 let pong = &mut self.owed.pong;
