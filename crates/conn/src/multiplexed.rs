@@ -195,10 +195,7 @@ impl Connection {
     /// a connection like this.
     pub fn of(client: &mut Downstream, terms: ClientTerms) -> Option<Self> {
         match terms {
-            ClientTerms::H2(terms) => {
-                let (_, input) = client.bytes()?;
-                Some(Self::H2(h2::Connection::new(input, terms)))
-            }
+            ClientTerms::H2(terms) => client.bytes().map(|(_, input)| Self::H2(h2::Connection::new(input, terms))),
             ClientTerms::Qmux(terms, settings) => {
                 client.bytes()?;
                 Some(Self::H3(Box::new(h3::Connection::over_bytes(settings, terms))))
@@ -210,10 +207,7 @@ impl Connection {
     /// Serves a connection that we have opened to a server which asks (reverse HTTP). `None`: as for [`Connection::of`].
     pub fn reversed(client: &mut Downstream, terms: ClientTerms) -> Option<Self> {
         match terms {
-            ClientTerms::H2(terms) => {
-                client.bytes()?;
-                Some(Self::H2(h2::Connection::reversed(terms)))
-            }
+            ClientTerms::H2(terms) => client.bytes().map(|_| Self::H2(h2::Connection::reversed(terms))),
             ClientTerms::H3(_) | ClientTerms::Qmux(..) => None,
         }
     }

@@ -36,7 +36,7 @@ fn a_request_is_served_and_logged() {
         assert_eq!(answered.heads, ["HTTP/3.0 200\ncontent-length: 3"]);
         assert_eq!((&answered.payload[..], answered.ended), (&b"one"[..], true));
         client.close().await;
-        world.expect_log(&[r#"l~ l/s1 #/0/#/#/# 200 # - - ---- 1/1/#/#/0 0/0 "GET /1 HTTP/3.0""#]).await;
+        world.expect_log(&[r#"l~ l/s1 #/0/#/#/# 200 # - - ---- 1/1/#/#/0 0/0 "GET https://a/1 HTTP/3.0""#]).await;
     });
 }
 

@@ -40,7 +40,7 @@ fn a_request_is_sent_and_its_answer_logged() {
         let mut client = Peer::connect(WEIR).await;
         client.send(get("/1")).await;
         let stream = origin.request().await;
-        let head = ":method: GET\n:scheme: https\n:path: /1\nhost: a";
+        let head = ":method: GET\n:scheme: https\n:authority: a\n:path: /1";
         assert_eq!(origin.asked(stream).head, head);
         origin.answer(stream, HEAD, b"one").await;
         origin.beside(client.expect(answer_at_client("one"))).await;

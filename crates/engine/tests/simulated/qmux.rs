@@ -160,7 +160,7 @@ fn bodies_arrive_whole_between_two_sections() {
                 client.expect(&payload).await;
                 let (one, two) =
                     ("b~ b/s1 #/0/#/#/# 200 # - - ---- 2/1/0/0/0 0/0", "l l/q #/0/#/#/# 200 # - - ---- 2/1/0/0/0 0/0");
-                let [one, two] = [format!(r#"{one} "POST /{number} HTTP/3.0""#), format!(r#"{two} "{line}""#)];
+                let [one, two] = [format!(r#"{one} "POST https://a/{number} HTTP/3.0""#), format!(r#"{two} "{line}""#)];
                 world.expect_log(&[&one, &two]).await;
             }
             drop(client);

@@ -86,7 +86,7 @@ fn send_retry_makes_the_client_prove_its_address() {
         let line = "10.0.9.1:5000 443 0 PR";
         let lines = world.lines(4).await;
         assert!(lines[..3].iter().all(|found| found.ends_with(line)), "{lines:?}");
-        assert!(lines[3].contains("GET /1 HTTP/3.0"), "{lines:?}");
+        assert!(lines[3].contains("GET https://a/1 HTTP/3.0"), "{lines:?}");
         assert_eq!(fate(OTHER).await, None);
         let lines = world.lines(1).await;
         assert!(lines[0].ends_with("10.0.8.1:5000 443 0 PR"), "{lines:?}");
