@@ -432,6 +432,22 @@ def check(name, exchange, sizes):
     return whole
 
 
+def run(case, name, sizes):
+    """Checks one client or server; returns whether all bodies are whole."""
+    if name in CLIENTS:
+        exchange = CLIENTS[name](case.folder)
+        return not exchange or check(name, lambda size, body: case.client(exchange, size, body), sizes)
+    server = SERVERS[name](case)
+    if not server:
+        return True
+    try:
+        case.until(lambda: case.fetch(case.h1, None, 0) == b"")
+        return check(name, lambda size, body: case.fetch(case.h1, body, size), sizes)
+    finally:
+        server.terminate()
+        (getattr(server, "join", None) or server.wait)()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
@@ -443,23 +459,12 @@ def main():
     options = parser.parse_args()
     names = options.only.split(",") if options.only else [*CLIENTS, *SERVERS]
     sizes = [int(size) for size in options.sizes.split(",")]
-    whole = True
     with tempfile.TemporaryDirectory() as folder:
         case = Case(options, folder)
-        for name in names:
-            if name in CLIENTS:
-                exchange = CLIENTS[name](folder)
-                if exchange:
-                    run = lambda size, body, exchange=exchange: case.client(exchange, size, body)
-                    whole = check(name, run, sizes) and whole
-                continue
-            server = SERVERS[name](case)
-            if server:
-                case.until(lambda: case.fetch(case.h1, None, 0) == b"")
-                whole = check(name, lambda size, body: case.fetch(case.h1, body, size), sizes) and whole
-                server.terminate()
-                (getattr(server, "join", None) or server.wait)()
-        case.end()
+        try:
+            whole = all([run(case, name, sizes) for name in names])
+        finally:
+            case.end()
     sys.exit(not whole)
 
 
