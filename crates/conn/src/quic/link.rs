@@ -14,6 +14,7 @@ use quic::{Closed, Event, Handle, Input};
 use rt::net::ReceiveBatch;
 use tls::HandshakeInfo;
 
+use super::closing::{Closing, LastPacket};
 use super::socket::{DatagramReceiver, Socket, with_out};
 use super::timed::TimedConnection;
 use super::trace::{LinkTrace, QlogSink};
@@ -55,6 +56,8 @@ pub(super) struct State {
     heard: Cell<u64>,
     /// Whether processing a datagram has panicked: the connection has ended.
     broken: Cell<bool>,
+    /// The packet that has informed the peer of the end.
+    last: RefCell<Option<Box<LastPacket>>>,
     /// Its qlog.
     trace: OnceCell<Box<LinkTrace>>,
 }
@@ -139,6 +142,9 @@ impl State {
                 if let Some(trace) = self.trace.get() {
                     trace.note_sent(&transmit, connection);
                 }
+                if connection.is_closed() {
+                    self.last.replace(Some(Box::new(LastPacket::new(&transmit, out))));
+                }
                 if !self.socket.send(&transmit, out) {
                     return false;
                 }
@@ -151,8 +157,19 @@ impl State {
 impl Drop for State {
     fn drop(&mut self) {
         self.socket.leave(self.handle);
-        if !self.drained.get() {
-            self.socket.machine.borrow_mut().forget(self.handle);
+        if self.drained.get() {
+            return;
+        }
+        // A socket that carries nothing else ends with its connection.
+        let is_late = !self.owns_socket && !self.silent.get() && !self.broken.get();
+        match self.connection.get_mut().deadline().filter(|_| is_late) {
+            Some(end) => {
+                // Nothing is sent to a peer that has ended the connection.
+                let last = self.last.take().filter(|_| self.close_code.get().is_none());
+                let closing = Closing::new(self.peer.get(), last);
+                self.socket.close(self.handle, closing, end);
+            }
+            None => self.socket.machine.borrow_mut().forget(self.handle),
         }
     }
 }
@@ -188,6 +205,7 @@ impl Link {
             owns_socket,
             heard: Cell::new(0),
             broken: Cell::new(false),
+            last: RefCell::default(),
             trace: OnceCell::new(),
         });
         let receiver: Rc<dyn DatagramReceiver> = state.clone();
@@ -393,8 +411,11 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        if !self.is_closed() {
-            self.close(self.0.code.get(), &[]);
+        if self.0.broken.get() || self.0.silent.get() {
+            return;
         }
+        // The peer may have ended it.
+        while self.poll_event().is_some() {}
+        if self.is_closed() { self.send() } else { self.close(self.0.code.get(), &[]) }
     }
 }

@@ -43,7 +43,7 @@ impl Listener {
     /// Receives datagrams until there are none. Ready if the socket has failed.
     pub fn poll(&self, cx: &mut Context<'_>, reception: &mut dyn Reception) -> Poll<io::Error> {
         let socket = &self.0;
-        socket.poll_unsent(cx);
+        self.poll_send(cx);
         let mut batch = ReceiveBatch::new();
         loop {
             match socket.socket.poll_receive(cx, &mut batch) {
@@ -69,6 +69,7 @@ impl Listener {
 
     /// Sends what waits, and receives nothing: another process reads the socket.
     pub fn poll_send(&self, cx: &mut Context<'_>) {
+        self.0.poll_closing(cx);
         self.0.poll_unsent(cx);
     }
 

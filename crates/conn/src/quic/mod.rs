@@ -7,6 +7,7 @@
 //!
 //! The machines are given the time of each call ([`TimedEndpoint`], [`TimedConnection`]).
 
+mod closing;
 mod dial;
 mod link;
 mod listener;

@@ -6,10 +6,12 @@ use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Waker};
 
+use base::moment::Moment;
 use quic::cid::HandshakeIds;
 use quic::{Datagram, Handle, Incoming, Input, Received, Transmit};
 use rt::net::{DatagramSocket, Datagrams, Ecn};
 
+use super::closing::{Closing, ClosingPeriods};
 use super::timed::TimedEndpoint;
 use super::views::SocketCounts;
 
@@ -49,6 +51,8 @@ pub(super) struct Socket {
     listener: RefCell<Option<Waker>>,
     /// Connections that have ended silently, the newest last.
     silent: RefCell<VecDeque<Rc<dyn DatagramReceiver>>>,
+    /// Connections that have ended, and of which packets may still arrive.
+    closing: RefCell<ClosingPeriods>,
     /// How often the kernel had no room.
     full: Cell<u64>,
 }
@@ -80,6 +84,7 @@ impl Socket {
             waiting: RefCell::default(),
             listener: RefCell::default(),
             silent: RefCell::default(),
+            closing: RefCell::default(),
             full: Cell::new(0),
         }
     }
@@ -101,6 +106,21 @@ impl Socket {
         }
         if let Some(listener) = self.listener.borrow_mut().take() {
             listener.wake();
+        }
+    }
+
+    /// Forgets the connection of a handle at `end`. Its late packets are answered with its last one.
+    pub(super) fn close(&self, handle: Handle, closing: Closing, end: Moment) {
+        let replaced = self.closing.borrow_mut().add(handle, closing, end);
+        if let Some(replaced) = replaced {
+            self.machine.borrow_mut().forget(replaced);
+        }
+    }
+
+    /// Forgets the connections whose closing period is over, for the listener's task.
+    pub(super) fn poll_closing(&self, cx: &mut Context<'_>) {
+        while let Some(ended) = self.closing.borrow_mut().poll_ended(cx) {
+            self.machine.borrow_mut().forget(ended);
         }
     }
 
@@ -142,11 +162,19 @@ impl Socket {
             Received::Nothing | Received::Answer(_) => {}
             Received::Input(handle, input) => {
                 let link = self.links.borrow().get(handle.index()).and_then(|link| link.as_ref()?.upgrade());
-                if let Some(link) = link {
-                    link.receive(input);
+                match link {
+                    Some(link) => link.receive(input),
+                    None => self.answer_late(handle, datagram),
                 }
             }
             Received::Incoming(incoming) => arrive(incoming),
+        }
+    }
+
+    /// Answers a datagram for a connection that has ended.
+    fn answer_late(&self, handle: Handle, datagram: &Datagram<'_>) {
+        if let Some(last) = self.closing.borrow_mut().answer(handle, datagram) {
+            self.answer(&last.transmit, &last.bytes);
         }
     }
 

@@ -56,6 +56,10 @@ pub struct Client {
     pub read: u64,
     /// Request streams that are not read, with those that have something to read.
     unread: Option<Vec<StreamId>>,
+    /// Datagrams that were received.
+    pub heard: usize,
+    /// The batch that was sent last.
+    sent_last: Vec<u8>,
     is_connected: bool,
     timer: rt::Timer,
     out: Vec<u8>,
@@ -103,6 +107,8 @@ impl Client {
             announcements: 0,
             read: 0,
             unread: None,
+            heard: 0,
+            sent_last: Vec::new(),
             is_connected: false,
             timer: rt::Timer::new(),
             out: Vec::new(),
@@ -243,6 +249,19 @@ impl Client {
         self.step().await;
     }
 
+    /// Sends a packet that the server acknowledges.
+    pub async fn ping(&mut self) {
+        self.connection.ping();
+        self.step().await;
+    }
+
+    /// Sends the last datagram again.
+    pub fn repeat(&mut self) {
+        let (destination, contents) = (self.connection.peer(), &self.sent_last[..]);
+        let mut batch = [Transmit { destination, source: None, ecn: None, contents, segment_size: None }];
+        assert!(self.socket.try_send(&mut batch) > 0);
+    }
+
     /// Proceeds once, without waiting.
     pub async fn step(&mut self) {
         std::future::poll_fn(|cx| {
@@ -294,6 +313,8 @@ impl Client {
         while let Some(transmit) = self.connection.transmit(rt::now(), 10, &mut self.out) {
             let segment_size = Some(transmit.segment).filter(|segment| *segment < transmit.size);
             let contents = &self.out[..transmit.size];
+            self.sent_last.clear();
+            self.sent_last.extend_from_slice(contents);
             let ecn = Ecn::from_bits(transmit.ecn);
             let mut batch = [Transmit { destination: transmit.to, source: transmit.from, ecn, contents, segment_size }];
             assert!(self.socket.try_send(&mut batch) > 0);
@@ -302,6 +323,7 @@ impl Client {
         if self.socket.poll_receive(cx, &mut batch).is_ready() {
             for message in batch.iter() {
                 for bytes in message.iter() {
+                    self.heard += 1;
                     let ecn = message.ecn.map_or(0, Ecn::bits);
                     let datagram = Datagram { bytes, peer: message.peer, local: message.local_ip, ecn };
                     let received = self.endpoint.receive(rt::now(), rt::wall(), &datagram, &mut self.out);

@@ -5,7 +5,7 @@ use testkit::Service;
 use wire::h3::{self, ErrorCode, StreamType};
 
 use crate::http3_client::{Client, tls};
-use crate::http3_faults::{CLIENT, QUIC, frame, keep_order, serving, varint, with};
+use crate::http3_faults::{CLIENT, QUIC, frame, serving, varint, with};
 use crate::messages::*;
 use crate::world::*;
 
@@ -31,7 +31,6 @@ fn a_threshold_ends_a_connection() {
     ] {
         let worlds = serving().global(&format!("tune.quic.fe.sec.glitches-threshold 8{more}"));
         worlds.run(move |world| async move {
-            keep_order();
             let mut s1 = Service::at(S1);
             let mut client = Client::connect(CLIENT, QUIC).await;
             let first = client.request("GET /1 HTTP/1.1\r\nHost: a\r\n\r\n").await;
@@ -96,7 +95,6 @@ fn heads_with_many_fields_exhaust_the_budget() {
 #[test]
 fn streams_within_the_limit_are_prioritized() {
     serving().run(|world| async move {
-        keep_order();
         let mut s1 = Service::at(S1);
         let mut client = Client::begin(CLIENT, QUIC, &tls(&["h3"], false));
         client.until(|client| client.is_connected()).await;

@@ -3,7 +3,6 @@
 use std::rc::Rc;
 
 use quic::Closed;
-use rt::sim::DatagramPath;
 use testkit::{Scope, Service};
 use wire::h3::{self, ErrorCode, StreamType};
 
@@ -95,14 +94,8 @@ fn control(frames: &[Vec<u8>]) -> Vec<Uni> {
     vec![uni(StreamType::Control, &[&[frame(0x04, &[])][..], frames].concat())]
 }
 
-/// Datagrams arrive in order: the reset of a connection that has ended does not overtake the reason of its end.
-pub fn keep_order() {
-    rt::sim::network().set_datagram_path(DatagramPath { keeps_order: true, ..DatagramPath::default() });
-}
-
 /// A connection whose client opens these streams ends with this code.
 async fn expect_end(name: &str, port: usize, streams: Vec<Uni>, code: ErrorCode) {
-    keep_order();
     let mut client = Client::begin(&format!("10.0.9.1:{port}"), QUIC, &tls(&["h3"], false));
     client.until(|client| client.is_connected()).await;
     for stream in streams {
@@ -270,7 +263,6 @@ fn qpack_streams_stay_within_the_announced_table() {
 
 /// Sends bytes on a request stream and ends it. Returns the client, and the code with which the stream was reset.
 async fn send(port: usize, bytes: &[u8]) -> (Client, Option<ErrorCode>) {
-    keep_order();
     let mut client = Client::connect(&format!("10.0.9.1:{port}"), QUIC).await;
     let id = client.open_whole(bytes);
     let reset = client.answer(id).await.reset;

@@ -61,6 +61,7 @@ mod hedging;
 mod hits;
 mod http3;
 mod http3_client;
+mod http3_closing;
 mod http3_conduct;
 mod http3_crossed;
 mod http3_early;
