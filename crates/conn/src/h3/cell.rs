@@ -71,6 +71,17 @@ impl StreamCell {
     }
 }
 
+/// How bytes are written to a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// They are sent.
+    Direct,
+    /// They are early data to a server, which may reject it.
+    Early,
+    /// Nothing is sent: the stream was reset, or the connection has ended.
+    Failed,
+}
+
 /// The shared part of a stream.
 pub(super) struct Half {
     pub(super) reader: MessageReader,
@@ -90,8 +101,7 @@ pub(super) struct Half {
     pub(super) progress: FrameProgress,
     /// Whether the peer has ended its message.
     pub(super) ended: bool,
-    /// Whether the stream was reset, or the connection has ended.
-    pub(super) failed: bool,
+    pub(super) access: Access,
     /// Whether the peer has sent an invalid message.
     pub(super) malformed: bool,
     /// The priority of the answer, set by the client.
@@ -122,7 +132,7 @@ impl Half {
             announced: None,
             progress: FrameProgress::new(),
             ended: false,
-            failed: false,
+            access: Access::Direct,
             malformed: false,
             priority: Priority::default(),
             prefix: Vec::new(),
@@ -153,8 +163,21 @@ impl Half {
 
     /// Ends the stream before its messages have ended.
     pub(super) fn fail(&mut self) {
-        self.failed = true;
+        self.access = Access::Failed;
         self.wake();
+    }
+
+    /// Whether the stream was reset, or the connection has ended.
+    #[inline]
+    pub(super) fn has_failed(&self) -> bool {
+        self.access == Access::Failed
+    }
+
+    /// Sends what is written from now on: the handshake is complete.
+    pub(super) fn end_early(&mut self) {
+        if self.access == Access::Early {
+            self.access = Access::Direct;
+        }
     }
 
     /// Takes the head that was received.

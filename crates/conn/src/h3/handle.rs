@@ -10,7 +10,7 @@ use quic::stream::WriteError;
 use wire::h3::{self, FrameType};
 use wire::http::Fields;
 
-use super::cell::{Half, StreamCell};
+use super::cell::{Access, Half, StreamCell};
 use super::reading::Reading;
 use super::state::Shared;
 
@@ -31,22 +31,37 @@ pub(super) struct Handle<'h> {
 impl Handle<'_> {
     /// Writes to the stream. Returns 0 if it has to wait.
     fn write(self, half: &mut Half, bytes: &[u8]) -> io::Result<usize> {
-        if half.failed {
-            return Err(connection_closed());
+        if half.access != Access::Direct {
+            return self.write_early(half, bytes);
         }
-        let room = self.shared.state.borrow().early.as_ref().map_or(usize::MAX, |early| early.room());
+        let written = self.shared.link.connection().write(self.cell.id, bytes);
+        self.note_written(half, written)
+    }
+
+    /// Writes to a stream of a connection whose handshake is not complete, or that has failed.
+    #[cold]
+    fn write_early(self, half: &mut Half, bytes: &[u8]) -> io::Result<usize> {
+        let mut state = self.shared.state.borrow_mut();
+        let Some(early) = state.early.as_mut().filter(|_| half.access == Access::Early) else {
+            return Err(connection_closed());
+        };
+        let room = early.room();
         if room == 0 {
             // The rest follows after the handshake.
             return Ok(0);
         }
         let written = self.shared.link.connection().write(self.cell.id, &bytes[..bytes.len().min(room)]);
+        if let Ok(count) = written {
+            early.note(self.cell.id.number(), &bytes[..count]);
+        }
+        drop(state);
+        self.note_written(half, written)
+    }
+
+    /// Returns the result of a write.
+    fn note_written(self, half: &mut Half, written: Result<usize, WriteError>) -> io::Result<usize> {
         match written {
-            Ok(count) => {
-                if let Some(early) = &mut self.shared.state.borrow_mut().early {
-                    early.note(self.cell.id.number(), &bytes[..count]);
-                }
-                Ok(count)
-            }
+            Ok(count) => Ok(count),
             Err(WriteError::Blocked) => Ok(0),
             Err(WriteError::Stopped(_) | WriteError::Closed) => {
                 self.shared.note_unwritable(half);
@@ -111,7 +126,7 @@ impl Handle<'_> {
         written: usize,
         is_empty: bool,
     ) -> Poll<io::Result<usize>> {
-        if half.failed {
+        if half.has_failed() {
             return Poll::Ready(Err(connection_closed()));
         }
         self.shared.link.wake();
@@ -167,7 +182,7 @@ impl Handle<'_> {
     /// Marks the message as completely written, with trailers if there are some.
     pub(super) fn end(self, trailers: Option<&Fields>) {
         let half = &mut *self.cell.half();
-        if half.failed || std::mem::replace(&mut half.complete, true) {
+        if half.has_failed() || std::mem::replace(&mut half.complete, true) {
             return;
         }
         if let Some(trailers) = trailers {

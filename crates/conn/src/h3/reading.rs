@@ -95,7 +95,7 @@ impl Shared {
 
     /// Reads the next part of the message.
     fn next_part(&self, cell: &StreamCell, half: &mut Half) -> Reading {
-        if half.failed {
+        if half.has_failed() {
             return Reading::Failed;
         }
         if half.ended {

@@ -77,7 +77,7 @@ impl Request {
             }
             None => {
                 let half = &mut *self.cell.half();
-                if half.failed {
+                if half.has_failed() {
                     return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
                 }
                 half.wait(cx);
@@ -189,7 +189,7 @@ impl Drop for Request {
         let is_unheard = shared.link.heard() == self.cell.heard.get();
         let is_unanswered = {
             let half = self.cell.half();
-            !half.has_head && !half.failed
+            !half.has_head && !half.has_failed()
         };
         if is_unheard && is_unanswered {
             shared.state.borrow_mut().server.is_closing = true;

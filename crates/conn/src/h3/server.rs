@@ -237,6 +237,7 @@ impl ServerConnection {
         self.limit = None;
         let Exchanges { shared, about, .. } = &*self.exchanges;
         let Some(early) = shared.state.borrow_mut().early.take() else { return Ok(()) };
+        shared.state.borrow().streams().for_each(|cell| cell.half().end_early());
         let info = shared.link.handshake_info();
         let speaks = info.as_ref().is_some_and(|info| info.alpn.as_deref() == Some(b"h3"));
         if let Some(info) = info {

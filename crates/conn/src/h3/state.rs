@@ -8,7 +8,7 @@ use quic::StreamId;
 use wire::h3::{self, ErrorCode, Role};
 
 use super::Terms;
-use super::cell::{Half, StreamCell};
+use super::cell::{Access, Half, StreamCell};
 use super::counts::Counts;
 use super::early::Early;
 use super::grant::StreamGrant;
@@ -144,7 +144,7 @@ impl Shared {
             (false, true) => ErrorCode::RequestRejected,
             (false, false) => ErrorCode::RequestCancelled,
         };
-        if !half.failed {
+        if !half.has_failed() {
             let connection = &mut self.link.connection();
             if !half.ended {
                 connection.stop(cell.id, code.number());
@@ -156,7 +156,7 @@ impl Shared {
         half.rest();
         let state = &mut *self.state.borrow_mut();
         state.open -= 1;
-        if half.failed || !half.complete || !is_server {
+        if half.has_failed() || !half.complete || !is_server {
             state.remove(cell.id);
         }
         self.link.wake();
@@ -243,6 +243,7 @@ impl State {
     pub(super) fn begin_request(&mut self, cell: Rc<StreamCell>) {
         if let Some(early) = &mut self.early {
             early.begin_stream();
+            cell.half().access = Access::Early;
         }
         self.push(cell);
         self.open += 1;

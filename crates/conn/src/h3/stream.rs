@@ -78,12 +78,12 @@ impl Stream {
     /// Whether the request was received whole, and all of it was read.
     pub fn has_ended(&self) -> bool {
         let half = self.cell.half();
-        half.ended && !half.failed && half.payload.is_empty()
+        half.ended && !half.has_failed() && half.payload.is_empty()
     }
 
     /// Whether it was reset, or its connection has ended.
     pub fn has_failed(&self) -> bool {
-        self.cell.half().failed
+        self.cell.half().has_failed()
     }
 
     /// Whether the request was received whole.
@@ -155,7 +155,7 @@ impl Stream {
         let edits = Edits { framing: head.framing, version: head.version(), ..Edits::interim() };
         h3::encode_response(&head, &edits, &mut frame).map_err(|_| invalid())?;
         let half = &mut *self.cell.half();
-        if half.failed {
+        if half.has_failed() {
             return Poll::Ready(Err(connection_closed()));
         }
         half.prefix.extend_from_slice(frame.data());
@@ -179,7 +179,7 @@ impl Stream {
     /// Ready when the client has reset the stream or the connection has ended.
     pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<Hangup> {
         let half = &mut *self.cell.half();
-        if half.failed {
+        if half.has_failed() {
             return Poll::Ready(Hangup::Error);
         }
         half.wait(cx);

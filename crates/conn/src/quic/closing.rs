@@ -122,7 +122,9 @@ mod tests {
     fn answered(mut closing: Closing, size: usize, peer: &str) -> Vec<u32> {
         let bytes = vec![0; size];
         let datagram = Datagram { bytes: &bytes, peer: peer.parse().unwrap(), local: None, ecn: 0 };
-        (1..10).filter(|_| closing.answer(&datagram).is_some_and(|last| last.bytes.len() == last.transmit.size)).collect()
+        (1..10)
+            .filter(|_| closing.answer(&datagram).is_some_and(|last| last.bytes.len() == last.transmit.size))
+            .collect()
     }
 
     #[test]

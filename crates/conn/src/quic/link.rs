@@ -416,6 +416,8 @@ impl Drop for Link {
         }
         // The peer may have ended it.
         while self.poll_event().is_some() {}
-        if self.is_closed() { self.send() } else { self.close(self.0.code.get(), &[]) }
+        if !self.is_closed() {
+            self.close(self.0.code.get(), &[]);
+        }
     }
 }

@@ -14,8 +14,13 @@ const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\n";
 
 /// A section whose server gets early data; requests have connections of their own.
 fn towards(body: &str) -> Worlds {
+    observed(body, "")
+}
+
+/// The same with more arguments of the server.
+fn observed(body: &str, server: &str) -> Worlds {
     listen(&format!(
-        "    http-reuse never\n{body}\n    server q quic4@{ORIGIN} ssl verify none sni str(a.example) allow-0rtt"
+        "    http-reuse never\n{body}\n    server q quic4@{ORIGIN} ssl verify none sni str(a.example) allow-0rtt {server}"
     ))
     .global("    expose-experimental-directives\n")
     .workers(&[1])
@@ -109,4 +114,48 @@ fn a_server_that_is_down_is_left_after_the_time_to_connect() {
         answer(&mut origin, &mut client, stream).await;
         world.forget_log();
     });
+}
+
+/// A handshake whose requests are early data ends after the attempt to connect; its result counts for the server's health.
+#[test]
+fn handshakes_with_early_data_are_observed() {
+    let rules = "    retry-on 0rtt-rejected\n    retries 0\n    timeout connect 1s";
+    for (limit, answers, goes_down) in
+        [(1, &[false][..], true), (2, &[false, false], true), (2, &[false, true, false], false)]
+    {
+        let server = format!(
+            "check addr 10.0.1.9 inter 60s fall 9 init-state fully-up observe layer4 error-limit {limit} on-error mark-down"
+        );
+        observed(rules, &server).run(move |world| async move {
+            let mut origin = Origin::with_tls(ORIGIN, early_quic_server());
+            let mut clients = [Peer::connect(WEIR).await, Peer::connect(WEIR).await, Peer::connect(WEIR).await];
+            // Each connection gives a session for one more.
+            for client in &mut clients {
+                client.send(get("/first")).await;
+                let stream = origin.request().await;
+                answer(&mut origin, client, stream).await;
+            }
+            for number in 0..clients.len() {
+                origin.close(number, ErrorCode::NoError.number()).await;
+            }
+            origin.beside(sleep(100)).await;
+            for (client, is_answered) in clients.iter_mut().zip(answers) {
+                let loss = if *is_answered { 0 } else { 1_000 };
+                rt::sim::network().set_datagram_path(DatagramPath { loss, ..DatagramPath::default() });
+                client.send(get("/1")).await;
+                if *is_answered {
+                    let stream = origin.request().await;
+                    assert!(origin.asked(stream).early);
+                    answer(&mut origin, client, stream).await;
+                } else {
+                    let head = origin.beside(client.receive_head()).await;
+                    assert!(head.is_some_and(|head| head.starts_with("HTTP/1.1 50")));
+                }
+            }
+            let lines = world.lines(3 + answers.len()).await;
+            let is_down = lines.iter().any(|line| line.contains("Server l/q is DOWN, reason: Health analyze"));
+            assert_eq!(is_down, goes_down, "{limit} {answers:?} {lines:?}");
+            world.forget_log();
+        });
+    }
 }

@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use conn::multiplexed::{Beginning, Handover, Requests, ServerConnection};
-use live::{Admin, Entry};
+use live::{Admin, Entry, ServerPlace};
 
 use crate::protocol::REVERSED;
 use crate::session::Session;
@@ -146,7 +146,9 @@ async fn join(load: Load, joining: Joining, presence: Presence, mut connection: 
         }
         next.is_some()
     };
-    let watched = Watched { proxy: joining.server.0, server: kind.server, interval: joining.interval };
+    let (proxy, server) = joining.server;
+    let place = ServerPlace { proxy, server };
+    let watched = Watched { place, serial: kind.server, interval: joining.interval };
     move_frames(worker, watched, &mut connection, &requests, look).await;
     worker.links.note_ended(pool, &requests);
     let Some((next, mut presence)) = next.zip(presence) else { return };

@@ -14,11 +14,13 @@ use conn::link::Link;
 use conn::multiplexed::{Ping, Protocol, Requests, ServerConnection, ServerTerms};
 use conn::quic::Link as QuicLink;
 use expression::sample::ProtocolFacts;
+use live::ServerPlace;
+use live::health::Symptom;
 use live::trace::events;
 use policy::program::{Backend, FcgiApp, Global, MuxProtocol, Server};
 use tls::HandshakeInfo;
 
-use crate::check::trace;
+use crate::check::{Sign, observe, trace};
 use crate::outgoing_quic::http3_terms;
 use crate::protocol::{CountedConnection, http2_terms};
 use crate::session::Session;
@@ -110,7 +112,8 @@ pub(super) fn start(
     let interval = server.connecting.idle_ping;
     // One of HTTP/1 would have been counted.
     worker.counters().proxies[proxy].back().protocol.connections.subtract(1);
-    let watched = Watched { proxy, server: server.serial, interval };
+    let place = ServerPlace { proxy, server: server.index };
+    let watched = Watched { place, serial: server.serial, interval };
     let task = carry(Rc::clone(worker), watched, connection, requests);
     match tally {
         None => rt::spawn(rt::Class::Normal, rt::NO_TAG, task),
@@ -135,7 +138,8 @@ pub fn open_fcgi(session: &Session, proxy: usize, server: &Server, app: &FcgiApp
     let carrier = requests.begin()?;
     let mut link = Link { carrier, answers, glitches, private, first, generation, place, pool_key };
     worker.links.share(server.serial, &mut link, &requests);
-    let watched = Watched { proxy, server: server.serial, interval: None };
+    let place = ServerPlace { proxy, server: server.index };
+    let watched = Watched { place, serial: server.serial, interval: None };
     rt::spawn(rt::Class::Normal, rt::NO_TAG, carry(Rc::clone(worker), watched, connection, requests));
     Some(link)
 }
@@ -180,10 +184,9 @@ pub(super) fn terms(global: &Global, server: &Server) -> Terms {
 /// The server of a connection, and how the connection is watched.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Watched {
-    /// Index of the backend.
-    pub(super) proxy: usize,
+    pub(super) place: ServerPlace,
     /// Serial number of the server.
-    pub(super) server: usize,
+    pub(super) serial: usize,
     /// Interval of pings on an idle connection.
     pub(super) interval: Option<Duration>,
 }
@@ -192,6 +195,18 @@ pub(super) struct Watched {
 async fn carry(worker: Rc<Worker>, watched: Watched, mut connection: ServerConnection, requests: Requests) {
     move_frames(&worker, watched, &mut connection, &requests, |_| false).await;
     worker.links.note_ended(&worker.process.pool, &requests);
+}
+
+/// Applies the end of a handshake to the server's health (`observe layer4`): the attempt to connect ended before it.
+fn observe_handshake(worker: &Worker, watched: Watched, handshake: &Handshake) {
+    let program = &worker.generation().program;
+    let server = program.server_at(watched.place).filter(|server| server.serial == watched.serial);
+    let Some((server, proxy)) = server.zip(program.proxies.get(watched.place.proxy)) else { return };
+    let sign = match handshake {
+        Handshake::Made { .. } => Sign::Connected,
+        Handshake::Failed => Sign::Ill(Symptom::Connection),
+    };
+    observe(worker, proxy, server, sign);
 }
 
 /// Moves the data of a connection's requests until it ends, or `leaves` returns true, which is called after each step. Counts
@@ -203,9 +218,9 @@ pub(super) async fn move_frames(
     requests: &Requests,
     mut leaves: impl FnMut(&ServerConnection) -> bool,
 ) {
-    let Watched { proxy, server, interval } = watched;
+    let Watched { place, serial, interval } = watched;
     let mut timer = rt::Timer::new();
-    let counters = worker.counters().proxies[proxy].serving();
+    let counters = worker.counters().proxies[place.proxy].serving();
     let counted = requests.protocol().map(|protocol| CountedConnection::to_server(counters, protocol));
     let mut early = requests.is_early();
     std::future::poll_fn(|cx| {
@@ -222,7 +237,8 @@ pub(super) async fn move_frames(
                 early = false;
                 let made = requests.handshake_info().filter(|info| info.failure.is_none());
                 let handshake = made.map_or(Handshake::Failed, |info| Handshake::Made { resumed: info.resumed });
-                metrics::server_handshake(worker, proxy, server, handshake);
+                metrics::server_handshake(worker, place.proxy, serial, handshake);
+                observe_handshake(worker, watched, &handshake);
             }
             if polled.is_ready() {
                 return Poll::Ready(());
