@@ -22,12 +22,17 @@ use crate::h2::{Kill, Ping};
 use crate::qmux::{self, Wire};
 use crate::quic::{self, Carried};
 
+/// The identifier in a GOAWAY after which every request is served: the largest one of a client's request.
+const LATEST: u64 = (1 << 62) - 4;
+
 /// How the connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Departure {
     /// It does not.
     None,
-    /// GOAWAY was sent: it ends with its last stream.
+    /// GOAWAY was sent. Requests that the client sends before it has received that are served.
+    Announced,
+    /// GOAWAY was sent with the newest request: it ends with its last stream.
     Graceful,
     /// It has ended.
     Over,
@@ -38,6 +43,8 @@ pub struct Connection {
     shared: Rc<Shared>,
     control: Control,
     departure: Departure,
+    /// The time until the client has received GOAWAY.
+    grace: Option<Box<rt::Timer>>,
     /// Requests from this identifier on are rejected.
     limit: Option<u64>,
     /// Whether the client's fault has ended it.
@@ -63,7 +70,7 @@ impl Connection {
         let shared = Rc::new(Shared { link, state: RefCell::new(State::new(Role::Server, terms)) });
         let carried: Rc<dyn Carried> = shared.clone();
         shared.link.carry(Rc::downgrade(&carried));
-        Self { shared, control, departure: Departure::None, limit: None, faulted: false, gone: false }
+        Self { shared, control, departure: Departure::None, grace: None, limit: None, faulted: false, gone: false }
     }
 
     /// Whether a stream is being served.
@@ -102,24 +109,39 @@ impl Connection {
         self.shared.link.end_counts()
     }
 
-    /// Sends GOAWAY: requests that begin from now on are rejected, and the connection ends with its last stream. With
-    /// `lasts`, the client closes it.
+    /// Sends GOAWAY, so that the client begins no more requests; those that it sends before it has received that are served
+    /// (RFC 9114, section 5.2). The connection ends with its last stream. With `lasts`, the client closes it.
     pub fn leave(&mut self, lasts: bool) {
-        if self.departure == Departure::None && self.limit.is_none() {
+        if self.departure != Departure::None || self.grace.is_some() {
+            return;
+        }
+        self.control.go_away(LATEST);
+        let mut grace = Box::new(rt::Timer::new());
+        if !lasts {
+            self.departure = Departure::Announced;
+            grace.arm(Some(rt::now() + self.shared.link.grace()));
+        }
+        self.grace = Some(grace);
+        self.shared.link.wake();
+    }
+
+    /// Sends GOAWAY with the newest request: those that begin from now on are rejected.
+    fn depart(&mut self) {
+        if matches!(self.departure, Departure::None | Departure::Announced) {
             let next = self.shared.state.borrow().next;
+            self.departure = Departure::Graceful;
             self.limit = Some(next);
             self.control.go_away(next);
-            if !lasts {
-                self.departure = Departure::Graceful;
-            }
             self.shared.link.wake();
         }
     }
 
     /// Processes events, and sends. Ready with a stream that has begun, or with `None`: the connection has ended.
     pub fn poll(&mut self, cx: &mut Context<'_>, mut wire: Option<&mut Wire<'_>>) -> Poll<Option<Stream>> {
-        if self.departure == Departure::Over {
-            return Poll::Ready(None);
+        match self.departure {
+            Departure::None | Departure::Graceful => {}
+            Departure::Announced => self.poll_grace(cx),
+            Departure::Over => return Poll::Ready(None),
         }
         loop {
             self.shared.link.begin(cx);
@@ -136,6 +158,13 @@ impl Connection {
                 return Poll::Ready(None);
             }
             std::task::ready!(self.shared.link.poll_wait(cx, wire.as_deref_mut()));
+        }
+    }
+
+    /// Waits until the client has received GOAWAY.
+    fn poll_grace(&mut self, cx: &mut Context<'_>) {
+        if self.grace.as_mut().is_none_or(|grace| grace.poll_expired(cx).is_ready()) {
+            self.depart();
         }
     }
 
@@ -192,7 +221,7 @@ impl Connection {
         };
         match order {
             (None, Consequence::Leave) => {
-                self.leave(false);
+                self.depart();
                 return false;
             }
             (None, _) => return false,
@@ -262,7 +291,7 @@ impl Connection {
                     state.terms.max_total > 0 && state.begun >= state.terms.max_total
                 };
                 if is_last {
-                    self.leave(false);
+                    self.depart();
                 }
             }
             Reading::Blocked | Reading::Payload => {}

@@ -5,6 +5,7 @@ use std::cell::RefMut;
 use std::rc::Weak;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use quic::stream::{Part, ReadError, WriteError};
 use quic::{Direction, Event, StreamId};
@@ -12,6 +13,9 @@ use tls::HandshakeInfo;
 
 use crate::qmux::{self, Wire};
 use crate::quic::{self as over_udp, Carried};
+
+/// The time that [`Link::grace`] assumes of TCP, whose round trips are not measured.
+const TCP_GRACE: Duration = Duration::from_millis(200);
 
 /// A connection of QUIC or QMux.
 pub(super) enum Link {
@@ -135,6 +139,14 @@ impl Link {
         match self {
             Self::Quic(link) => link.handshake_info(),
             Self::Qmux(_) => None,
+        }
+    }
+
+    /// Returns the time in which the peer has received what is sent now, and what it had sent before has arrived: two round trips.
+    pub(super) fn grace(&self) -> Duration {
+        match self {
+            Self::Quic(link) => link.round_trip() * 2,
+            Self::Qmux(_) => TCP_GRACE,
         }
     }
 

@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use quic::cid::HandshakeIds;
 use quic::qlog::Subject;
@@ -252,6 +253,11 @@ impl Link {
     /// The address that the peer has sent to, without its port; `None`: unknown.
     pub fn local(&self) -> Option<IpAddr> {
         self.0.connection.borrow().local()
+    }
+
+    /// Returns the smoothed round-trip time.
+    pub(crate) fn round_trip(&self) -> Duration {
+        self.0.connection.borrow().statistics().rtt
     }
 
     /// The address of the socket.

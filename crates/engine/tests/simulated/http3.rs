@@ -297,6 +297,39 @@ fn a_soft_stop_lets_requests_end() {
     });
 }
 
+/// A request that its client has sent before it has received GOAWAY is served; one that begins after the second GOAWAY is rejected.
+#[test]
+fn requests_that_cross_goaway_are_served() {
+    serving("").run(|world| async move {
+        let latency = Duration::from_millis(50);
+        rt::sim::network().set_datagram_path(DatagramPath { latency, ..DatagramPath::default() });
+        let mut s1 = Service::at(S1);
+        let mut client = Client::connect(CLIENT, QUIC).await;
+        let first = client.request("GET /1 HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        let mut one = client.beside(s1.accept()).await;
+        client.beside(one.expect(get_at_server("/1"))).await;
+        client.until(|client| !client.control.is_empty()).await;
+        world.stop();
+        let announced = client.control.len();
+        let crossing = client.request("GET /2 HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        assert_eq!(client.control.len(), announced);
+        let mut two = client.beside(s1.accept()).await;
+        client.beside(two.expect(get_at_server("/2"))).await;
+        two.send(answer("two")).await;
+        assert_eq!(client.answer(crossing).await.payload, b"two");
+        // Each GOAWAY has an identifier of its own: of eight bytes, and of one.
+        client.until(|client| client.control.len() >= announced + 10 + 3).await;
+        assert_eq!(client.control[announced..], *b"\x07\x08\xff\xff\xff\xff\xff\xff\xff\xfc\x07\x01\x08");
+        let late = client.request("GET /3 HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        assert_eq!(client.answer(late).await.reset, Some(ErrorCode::RequestRejected.number()));
+        one.send(answer("one")).await;
+        assert_eq!(client.answer(first).await.payload, b"one");
+        client.until(|client| client.closed.is_some()).await;
+        assert!(matches!(client.closed, Some(Closed::ByPeer { .. })), "{:?}", client.closed);
+        world.forget_log();
+    });
+}
+
 /// Frames of types that are not known are skipped, and a priority is accepted.
 #[test]
 fn unknown_frames_are_skipped() {
