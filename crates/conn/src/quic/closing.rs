@@ -129,11 +129,12 @@ mod tests {
 
     #[test]
     fn late_datagrams_are_rarely_answered() {
-        let rows: [(&str, Option<usize>, usize, &str, &[u32]); 5] = [
-            ("closing", Some(40), 30, PEER, &[1, 2, 4, 8]),
+        let doublings = &[1, 2, 4, 8][..];
+        let rows = [
+            ("closing", Some(40), 30, PEER, doublings),
             ("draining", None, 30, PEER, &[]),
             ("from another address", Some(40), 30, "10.0.0.8:5000", &[]),
-            ("three times the bytes", Some(1_200), 400, PEER, &[1, 2, 4, 8]),
+            ("three times the bytes", Some(1_200), 400, PEER, doublings),
             ("more than three times the bytes", Some(1_200), 399, PEER, &[]),
         ];
         for (row, last, size, peer, expected) in rows {
