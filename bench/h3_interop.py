@@ -5,8 +5,8 @@
   bench/h3_interop.py target/release/weir --loss 5 --rebind 0.5      over a relay that loses datagrams and changes ports
   bench/h3_interop.py target/release/weir --sizes 0,100000000 --only ngtcp2,aioquic-server
 
-Clients of Weir: curl with ngtcp2 (curl-cffi), aioquic, ngtcp2's own client (Debian's ngtcp2-client), quic-go. Servers of Weir: aioquic,
-quic-go, and an HAProxy with QUIC (--haproxy PROGRAM). Each size is fetched, and sent to an origin that returns it. What is not installed is
+Clients of Weir: curl with ngtcp2 (curl-cffi), aioquic, ngtcp2's own client (Debian's ngtcp2-client), quic-go, Chromium. Servers of Weir:
+aioquic, quic-go, and an HAProxy with QUIC (--haproxy PROGRAM). Each size is fetched, and sent to an origin that returns it. What is not installed is
 skipped with a notice; quic-go needs Go and its module. Traffic stays on loopback. The exit code is 1 if a body differs.
 """
 
@@ -16,6 +16,7 @@ sys.dont_write_bytecode = True
 
 import argparse
 import asyncio
+import base64
 import http.client
 import http.server
 import multiprocessing
@@ -74,6 +75,21 @@ def pattern(size):
     return (block * (size // max(1, len(block)) + 1))[:size]
 
 
+# A page that exchanges a body with the origin, compares it, and has the result as its title.
+PAGE = """<!doctype html><title>waiting</title><script>
+const size = SIZE, sends = SENDS;
+const body = new Uint8Array(size);
+for (let at = 0; at < size; at++) body[at] = (at % 65536) * 131 + size;
+(async () => {
+  const answer = await fetch("/" + size, sends ? { method: "POST", body } : {});
+  const received = new Uint8Array(await answer.arrayBuffer());
+  const is_whole = received.length === size && received.every((byte, at) => byte === body[at]);
+  const protocols = new Set(performance.getEntriesByType("resource").map((entry) => entry.nextHopProtocol));
+  document.title = (is_whole ? "whole" : "differs") + " over " + [...protocols];
+})().catch((error) => { document.title = "failed: " + error; });
+</script>"""
+
+
 class Server(http.server.ThreadingHTTPServer):
     """A server that is silent about connections that end early."""
 
@@ -82,18 +98,24 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class Origin(http.server.BaseHTTPRequestHandler):
-    """Answers GET /SIZE with the body of that size, and POST with the body of the request."""
+    """Answers GET /SIZE with the body of that size, GET /page/get/SIZE and /page/post/SIZE with a page that exchanges it, and POST with the
+    body of the request."""
 
     protocol_version = "HTTP/1.1"
 
-    def answer(self, body):
+    def answer(self, body, kind="application/octet-stream"):
         self.send_response(200)
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
     def do_GET(self):
-        self.answer(pattern(int(self.path.rsplit("/", 1)[1])))
+        folder, size = self.path.rsplit("/", 1)
+        if folder.startswith("/page/"):
+            page = PAGE.replace("SIZE", size).replace("SENDS", str(folder.endswith("post")).lower())
+            return self.answer(page.encode(), "text/html")
+        return self.answer(pattern(int(size)))
 
     def do_POST(self):
         length = self.headers.get("content-length")
@@ -283,6 +305,32 @@ def quic_go(folder):
     )
 
 
+def chromium(folder):
+    program = shutil.which("chromium")
+    if program is None:
+        return skipped("chromium", "it is not installed")
+    key = subprocess.run(
+        f"openssl x509 -in {folder}/pair.pem -noout -pubkey | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary",
+        shell=True, check=True, capture_output=True,
+    ).stdout  # fmt: skip
+
+    def exchange(url, body):
+        port, size = url.split(":")[2].split("/")
+        with tempfile.TemporaryDirectory(dir=folder) as profile:
+            arguments = [program, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}", "--dump-dom"]
+            arguments += ["--virtual-time-budget=3600000", "--disable-dev-shm-usage", "--host-resolver-rules=MAP localhost 127.0.0.1"]
+            arguments += [f"--origin-to-force-quic-on=localhost:{port}"]
+            arguments += [f"--ignore-certificate-errors-spki-list={base64.b64encode(key).decode()}"]
+            arguments += [f"https://localhost:{port}/page/{'get' if body is None else 'post'}/{size}"]
+            done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=600)
+        title = done.stdout.partition("<title>")[2].partition("</title>")[0]
+        if title == "whole over h3":
+            return pattern(int(size))
+        raise OSError(title or done.stderr.strip()[-300:])
+
+    return exchange
+
+
 # Servers: each starts one at a UDP port that forwards to the origin, and returns its process.
 
 
@@ -352,7 +400,7 @@ def haproxy(case):
     return command_server([case.options.haproxy, "-db", "-f", path])
 
 
-CLIENTS = {"curl": curl, "aioquic": aioquic_client, "ngtcp2": ngtcp2, "quic-go": quic_go}
+CLIENTS = {"curl": curl, "aioquic": aioquic_client, "ngtcp2": ngtcp2, "quic-go": quic_go, "chromium": chromium}
 SERVERS = {"aioquic-server": aioquic_server, "quic-go-server": quic_go_server, "haproxy": haproxy}
 
 
@@ -424,7 +472,7 @@ def check(name, exchange, sizes):
             try:
                 results.append(exchange(size, sent) == body)
             except Exception as error:  # Of any client's library.
-                print(f"{name}: {error!r}"[:160], flush=True)
+                print(f"{name}: {error!r}"[:400], flush=True)
                 results.append(False)
         words = [f"{way} {'whole' if result else 'DIFFERS'}" for way, result in zip(("answer", "request"), results)]
         print(f"{name:16} {size:>10} bytes: {', '.join(words)}  ({time.monotonic() - begin:.1f} s)", flush=True)
