@@ -22,6 +22,8 @@ use super::quic_settings::{QuicSettings, random_bytes};
 
 /// Datagrams that are sent at once.
 const BATCH: usize = 10;
+/// Batches of datagrams that are received at once.
+const MOST_BATCHES: usize = 16;
 
 /// Bytes that the kernel had no room for.
 struct Unsent {
@@ -75,15 +77,16 @@ impl QuicLink {
         Ok(Self { connection, asked: 0, endpoint, socket, unsent: None, _open: open })
     }
 
-    /// Receives all datagrams that have arrived, and processes deadlines that have passed. Returns whether there were
-    /// datagrams.
+    /// Receives datagrams that have arrived, [`MOST_BATCHES`] at most, and processes deadlines that have passed. The task is woken
+    /// again if there are more. Returns whether there were datagrams.
     ///
     /// # Errors
     /// Those of the socket.
     pub(super) fn receive(&mut self, context: &mut Context<'_>, settings: &QuicSettings) -> io::Result<bool> {
         let (mut batch, mut received) = (ReceiveBatch::new(), false);
         let out = &mut *settings.out.borrow_mut();
-        while let Poll::Ready(result) = self.socket.poll_receive(context, &mut batch) {
+        for count in 1.. {
+            let Poll::Ready(result) = self.socket.poll_receive(context, &mut batch) else { break };
             result?;
             received = true;
             for message in batch.iter() {
@@ -98,6 +101,11 @@ impl QuicLink {
                         Received::Nothing | Received::Answer(_) => {}
                     }
                 }
+            }
+            if count == MOST_BATCHES {
+                // A server that sends faster than it is read leaves no time to other connections.
+                context.waker().wake_by_ref();
+                break;
             }
         }
         self.connection.expire();
