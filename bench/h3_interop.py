@@ -144,6 +144,10 @@ def datagram_socket():
     return made
 
 
+# Ports of clients that a relay keeps, former ones included.
+MOST_PORTS = 64
+
+
 def relay(ready, target, loss, rebind):
     """Passes datagrams on: `loss` percent are lost, and a client gets another port every `rebind` seconds."""
     chance = random.Random(1)
@@ -152,6 +156,10 @@ def relay(ready, target, loss, rebind):
     ready.send(front.getsockname()[1])
     behind, owners = {}, {}
     while True:
+        while len(owners) > MOST_PORTS:
+            oldest = next(iter(owners))
+            del owners[oldest]
+            oldest.close()
         for one in select.select([front, *owners], [], [])[0]:
             try:
                 data, peer = one.recvfrom(65536)
