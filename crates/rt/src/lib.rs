@@ -13,6 +13,7 @@
 
 mod address;
 mod alarm;
+mod calls;
 mod class;
 pub mod clock;
 pub mod confine;
@@ -58,6 +59,7 @@ mod worker;
 mod yield_policy;
 
 pub use alarm::Alarm;
+pub use calls::SocketCalls;
 pub use class::in_class;
 pub use executor::{Config, Main, MainFuture, run};
 pub use file_lock::{has_lock, lock_bytes, unlock_bytes};

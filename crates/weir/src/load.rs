@@ -5,6 +5,7 @@ use crate::detected;
 use crate::files;
 use crate::host;
 use crate::kept_counts;
+use crate::machine;
 use crate::material;
 use crate::messages::{Messages, ReportedError};
 use crate::processors;
@@ -28,6 +29,7 @@ use policy::SystemLimits;
 use policy::compile::in_place_reload::{Successor, succeed};
 use policy::processors::Plan;
 use policy::program::Program;
+use rt::SocketCalls;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A configuration that can be served.
@@ -397,7 +399,9 @@ impl Start {
 
 /// Applies the command line to the parsed configuration.
 fn apply(spec: &mut Spec, settings: &Settings) {
-    spec.global.nosplice |= settings.no_splice;
+    // Sockets of a preloaded library are no files of the kernel.
+    let are_named = machine::socket_calls(&spec.global.machine) == SocketCalls::Named;
+    spec.global.nosplice |= settings.no_splice || are_named;
     if settings.trusts_servers {
         spec.global.tls.trusts_servers.get_or_insert(true);
     }

@@ -51,6 +51,7 @@ use config::condition::{ConditionContext, eval_argument};
 use config::environment::Environment;
 use config::language::variables::define;
 use messages::Messages;
+use rt::SocketCalls;
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
@@ -61,6 +62,7 @@ static ALLOCATOR: rt::memory::Counting = rt::memory::Counting;
 
 fn main() -> ExitCode {
     identity::began();
+    SocketCalls::of_environment().set();
     let mut words = std::env::args_os();
     words.next();
     let words: Vec<OsString> = words.collect();

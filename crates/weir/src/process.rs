@@ -17,6 +17,7 @@ use crate::worker::Master;
 use crate::{acme, background, cache_files, dump, files, host, libraries, qlog, shared_counts};
 use policy::program::Program;
 use rt::Folder;
+use rt::SocketCalls;
 use rt::process::NullDevice;
 use std::path::Path;
 use std::process::ExitCode;
@@ -197,6 +198,8 @@ fn open(
     predecessors: Predecessors,
     messages: &mut Messages,
 ) -> Result<(listeners::Sockets, Predecessors), ReportedError> {
+    let calls = machine::socket_calls(&spec.global.machine);
+    calls.set();
     let mut older = Older { predecessors, inherited: take_over(settings, messages)? };
     let reuse_port = !(settings.no_reuse_port || spec.global.machine.no_reuse_port);
     let opened = listeners::open(program, spec, sources, reuse_port, &mut older);
@@ -223,8 +226,28 @@ fn open(
              distribute them by their connection IDs : {reason}."
         ));
     }
+    if calls == SocketCalls::Named {
+        say_preloaded(&sockets, reuse_port, messages);
+    }
     sockets.channels = channels;
     Ok((sockets, predecessors))
+}
+
+/// Reports that sockets are those of the C library's functions, and what they lack.
+fn say_preloaded(sockets: &listeners::Sockets, reuse_port: bool, messages: &mut Messages) {
+    messages.notice(
+        "Sockets are called through the C library ('tune.driver'), so that a preloaded library can replace them.",
+    );
+    let mut alone =
+        sockets.proxies.iter().filter(|one| !one.socket.local_address().is_unix() && !one.socket.shares_port());
+    if let Some(one) = alone.next().filter(|_| reuse_port) {
+        messages.warning(&format!(
+            "The preloaded library refuses SO_REUSEPORT for {} and {} other addresses: a new process can only bind them once \
+             this one has released them.",
+            one.socket.local_address(),
+            alone.count()
+        ));
+    }
 }
 
 fn say_limits(settings: &Settings, global: &policy::program::Global, messages: &mut Messages) {

@@ -25,4 +25,18 @@ pub struct MachineSpec {
     pub reject_privileged_ports: bool,
     /// `noreuseport`.
     pub no_reuse_port: bool,
+    /// `tune.driver`.
+    pub driver: DriverSpec,
+}
+
+/// `tune.driver`: how the kernel is called for sockets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DriverSpec {
+    /// `posix` if a library is preloaded, otherwise `epoll`.
+    #[default]
+    Auto,
+    /// By system calls.
+    Epoll,
+    /// By the functions of the C library.
+    Posix,
 }

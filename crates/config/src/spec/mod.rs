@@ -90,7 +90,7 @@ pub use log::{
 };
 pub use log_forward::{LogForwardSpec, LogHost};
 pub use lua::{LuaLibraries, LuaPathSpec, LuaScriptSpec, LuaSpec, LuaStderr};
-pub use machine::MachineSpec;
+pub use machine::{DriverSpec, MachineSpec};
 pub use mail::{EmailAlertSpec, MailersSpec};
 pub use otel::{
     METRIC_SCOPES, OtelCarrierSpec, OtelEvent, OtelExporterSpec, OtelFileSpec, OtelFilterSpec, OtelMetricsSpec,

@@ -22,7 +22,7 @@ use super::{Address, KeepAlive, Namespace, OwnedSocket, Socket, carrier};
 use crate::sim::{self, SimSocket};
 use crate::source::{Events, Readiness, Source, Watch};
 use crate::sys::address::RawAddress;
-use crate::{current, process, sys};
+use crate::{calls, current, process, sys};
 
 /// Options of a socket that listens.
 #[derive(Clone, Debug)]
@@ -217,6 +217,12 @@ impl ListeningSocket {
         }
     }
 
+    /// Whether other sockets may have its port as well (`SO_REUSEPORT`).
+    pub fn shares_port(&self) -> bool {
+        self.descriptor()
+            .is_none_or(|fd| sys::socket::option(fd, libc::SOL_SOCKET, libc::SO_REUSEPORT).is_ok_and(|on| on > 0))
+    }
+
     /// Returns the network namespace that it listens in, if one was configured.
     pub fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
@@ -281,8 +287,11 @@ fn apply(fd: &OwnedFd, options: &BindOptions, v6: bool) -> io::Result<()> {
         (options.send_buffer.map(saturate), libc::SOL_SOCKET, libc::SO_SNDBUF),
         (options.receive_buffer.map(saturate), libc::SOL_SOCKET, libc::SO_RCVBUF),
     ] {
-        if let Some(value) = value {
-            set(level, name, value)?;
+        let Some(value) = value else { continue };
+        match set(level, name, value) {
+            // Preloaded libraries have sockets of their own. See `shares_port`.
+            Err(_) if name == libc::SO_REUSEPORT && calls::are_named() => {}
+            done => done?,
         }
     }
     if let Some(interface) = &options.interface {

@@ -1,11 +1,12 @@
-//! A descriptor of a socket, closed without the C library's wrapper: that supports thread cancellation, which costs two
-//! atomic operations and never happens here.
+//! A descriptor of a socket, which is closed as [`crate::SocketCalls`] says.
 //!
 //! It must never be closed twice, nor while its number is in use.
 
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::Deref;
 use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
+
+use super::calls;
 
 /// Returns the file type and permissions of a descriptor (`st_mode`); `None`: it is not open.
 pub(crate) fn file_mode(fd: RawFd) -> Option<libc::mode_t> {
@@ -51,6 +52,6 @@ impl Drop for Descriptor {
         let fd = unsafe { ManuallyDrop::take(&mut self.0) }.into_raw_fd();
         // SAFETY: no pointers are passed, and the number has no other owner. Whatever the call returns, it is free
         // then.
-        unsafe { libc::syscall(libc::SYS_close, fd) };
+        unsafe { calls::close(fd) };
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-use super::check;
+use super::{calls, check};
 
 /// Creates an epoll instance.
 pub(crate) fn create() -> io::Result<OwnedFd> {
@@ -37,10 +37,7 @@ pub(crate) fn delete(epoll: &OwnedFd, fd: RawFd) {
 /// `events`; 0 if a signal interrupted it.
 pub(crate) fn wait(epoll: &OwnedFd, events: &mut [libc::epoll_event], timeout: i32) -> usize {
     let most = i32::try_from(events.len()).unwrap_or(i32::MAX);
-    let (epoll, events, no_signals) = (epoll.as_raw_fd(), events.as_mut_ptr(), std::ptr::null::<libc::sigset_t>());
-    // Without the C library's wrapper: that supports thread cancellation. Not every architecture has the call without a
-    // set of signals.
-    // SAFETY: the pointer and the number describe `events`; without a set of signals none is changed.
-    let count = unsafe { libc::syscall(libc::SYS_epoll_pwait, epoll, events, most, timeout, no_signals, 8_usize) };
+    // SAFETY: the pointer and the number describe `events`.
+    let count = unsafe { calls::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr(), most, timeout) };
     usize::try_from(count).unwrap_or(0)
 }

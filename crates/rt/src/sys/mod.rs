@@ -5,6 +5,7 @@
 pub(crate) mod address;
 pub(crate) mod alarm;
 pub(crate) mod batch;
+mod calls;
 pub(crate) mod clock;
 pub(crate) mod control_data;
 pub(crate) mod descriptor;

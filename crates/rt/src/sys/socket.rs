@@ -5,7 +5,7 @@ use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::address::RawAddress;
-use super::{attempt, check};
+use super::{attempt, calls, check};
 use crate::address::Address;
 
 /// Maximum number of accepted connections that failed already (reset in the backlog) to skip before an error is
@@ -92,14 +92,14 @@ pub(crate) fn clear_linger(fd: RawFd) -> io::Result<()> {
 
 /// Reverts [`listen`] and [`connect`]: the socket stays bound to its port, if it was.
 pub(crate) fn disconnect(fd: RawFd) -> io::Result<()> {
+    if crate::calls::are_named() {
+        // Preloaded libraries support it rarely, and some complain.
+        return Err(io::Error::from(io::ErrorKind::Unsupported));
+    }
     let nowhere = libc::sockaddr { sa_family: libc::AF_UNSPEC as libc::sa_family_t, sa_data: [0; 14] };
     // SAFETY: pointer and length describe `nowhere`.
     check(unsafe { libc::connect(fd, &nowhere, mem::size_of_val(&nowhere) as libc::socklen_t) }).map(drop)
 }
-
-/// No address. The calls of every request are made without the C library's wrappers: those support thread cancellation,
-/// which costs two atomic operations each and never happens here.
-const NOWHERE: *mut libc::c_void = std::ptr::null_mut();
 
 /// Takes a connection out of the backlog. Connections that were reset while they waited there are skipped.
 pub(crate) fn accept(fd: RawFd) -> io::Result<Option<(OwnedFd, Address)>> {
@@ -109,7 +109,7 @@ pub(crate) fn accept(fd: RawFd) -> io::Result<Option<(OwnedFd, Address)>> {
         let mut length = raw.length;
         let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // SAFETY: the pointers are valid for the call and `length` contains the space at the first.
-        let accepted = unsafe { libc::syscall(libc::SYS_accept4, fd, raw.pointer_mut(), &raw mut length, flags) };
+        let accepted = unsafe { calls::accept4(fd, raw.pointer_mut(), &raw mut length, flags) };
         raw.length = length;
         if accepted >= 0 {
             // SAFETY: the descriptor is new and has no other owner.
@@ -130,27 +130,27 @@ pub(crate) fn accept(fd: RawFd) -> io::Result<Option<(OwnedFd, Address)>> {
 #[inline]
 pub(crate) fn receive(fd: RawFd, place: &mut [u8], flags: i32) -> io::Result<Option<usize>> {
     // SAFETY: pointer and length describe `place`, which is not used elsewhere during the call.
-    attempt(|| unsafe {
-        libc::syscall(libc::SYS_recvfrom, fd, place.as_mut_ptr(), place.len(), flags, NOWHERE, NOWHERE) as libc::ssize_t
-    })
+    attempt(|| unsafe { calls::recv(fd, place.as_mut_ptr().cast(), place.len(), flags) })
 }
 
 /// Discards up to `most` bytes that a TCP socket has received, without copying them; 0 at the end of the stream.
 #[inline]
 pub(crate) fn discard(fd: RawFd, most: usize) -> io::Result<Option<usize>> {
+    if crate::calls::are_named() {
+        // A preloaded library may not know that without space.
+        let mut space = [0; 4096];
+        let most = most.min(space.len());
+        return receive(fd, &mut space[..most], 0);
+    }
     // SAFETY: with MSG_TRUNC, TCP copies no bytes: no space is needed for them.
-    attempt(|| unsafe {
-        libc::syscall(libc::SYS_recvfrom, fd, NOWHERE, most, libc::MSG_TRUNC, NOWHERE, NOWHERE) as libc::ssize_t
-    })
+    attempt(|| unsafe { calls::recv(fd, std::ptr::null_mut(), most, libc::MSG_TRUNC) })
 }
 
 #[inline]
 pub(crate) fn send(fd: RawFd, bytes: &[u8], more: bool) -> io::Result<Option<usize>> {
     let flags = send_flags(more);
     // SAFETY: pointer and length describe `bytes`.
-    attempt(|| unsafe {
-        libc::syscall(libc::SYS_sendto, fd, bytes.as_ptr(), bytes.len(), flags, NOWHERE, 0_usize) as libc::ssize_t
-    })
+    attempt(|| unsafe { calls::send(fd, bytes.as_ptr().cast(), bytes.len(), flags) })
 }
 
 /// Sends several slices with one call.
@@ -159,7 +159,7 @@ pub(crate) fn send_slices(fd: RawFd, slices: &[IoSlice<'_>], more: bool) -> io::
     let message = message_of(slices, None);
     let flags = send_flags(more);
     // SAFETY: the message points to `slices`, which are valid for the call; the kernel only reads from them.
-    attempt(|| unsafe { libc::syscall(libc::SYS_sendmsg, fd, &raw const message, flags) as libc::ssize_t })
+    attempt(|| unsafe { calls::sendmsg(fd, &raw const message, flags) })
 }
 
 fn send_flags(more: bool) -> i32 {

@@ -65,6 +65,7 @@ mod php_fpm;
 mod pki;
 #[path = "../shared/ports.rs"]
 mod ports;
+mod preload;
 mod qlog;
 mod qmux_reload;
 mod quic_client;

@@ -3,6 +3,7 @@
 use super::{GlobalContext, GlobalKeyword, supported};
 use crate::document::Line;
 use crate::keyword::argument::{leading_number, lenient, milliseconds};
+use crate::spec::DriverSpec;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[GlobalKeyword] = &[
@@ -28,6 +29,13 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         reject_privileged_ports,
     ),
     supported("noreuseport", "", "Disables SO_REUSEPORT on listening sockets.", noreuseport),
+    supported(
+        "tune.driver",
+        "{ auto | epoll | posix }",
+        "Weir's own: calls for sockets: those of the kernel (epoll), functions of the C library (posix), or the latter if a \
+         library is preloaded (auto, default).",
+        driver,
+    ),
 ];
 
 fn warn_blocked_traffic_after(context: &mut GlobalContext<'_>, line: &Line) {
@@ -112,6 +120,19 @@ fn reject_privileged_ports(context: &mut GlobalContext<'_>, line: &Line) {
 
 fn prealloc_fd(context: &mut GlobalContext<'_>, line: &Line) {
     context.spec.machine.prealloc_fd |= !context.report.too_many(line, 1, "prealloc-fd");
+}
+
+fn driver(context: &mut GlobalContext<'_>, line: &Line) {
+    const NAME: &str = "tune.driver";
+    if context.report.too_many(line, 2, NAME) {
+        return;
+    }
+    context.spec.machine.driver = match line.text(1) {
+        "auto" => DriverSpec::Auto,
+        "epoll" => DriverSpec::Epoll,
+        "posix" => DriverSpec::Posix,
+        _ => return context.report.alert(line.span(1), format!("'{NAME}' expects 'auto', 'epoll' or 'posix'.")),
+    };
 }
 
 fn noreuseport(context: &mut GlobalContext<'_>, line: &Line) {

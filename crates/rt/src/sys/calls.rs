@@ -1,0 +1,140 @@
+//! The calls of every request, as [`crate::SocketCalls`] says. Arguments and results are those of the C library's functions.
+//!
+//! Each is unsafe as its function in the C library is: pointers have to be valid for the call.
+
+use std::os::fd::RawFd;
+
+use crate::calls::are_named;
+
+/// No address.
+const NOWHERE: *mut libc::c_void = std::ptr::null_mut();
+
+/// `recv`
+#[inline]
+pub(super) unsafe fn recv(fd: RawFd, place: *mut libc::c_void, length: usize, flags: i32) -> libc::ssize_t {
+    if are_named() {
+        // SAFETY: by the caller.
+        return unsafe { named::recv(fd, place, length, flags) };
+    }
+    // SAFETY: by the caller.
+    unsafe { libc::syscall(libc::SYS_recvfrom, fd, place, length, flags, NOWHERE, NOWHERE) as libc::ssize_t }
+}
+
+/// `send`
+#[inline]
+pub(super) unsafe fn send(fd: RawFd, bytes: *const libc::c_void, length: usize, flags: i32) -> libc::ssize_t {
+    if are_named() {
+        // SAFETY: by the caller.
+        return unsafe { named::send(fd, bytes, length, flags) };
+    }
+    // SAFETY: by the caller.
+    unsafe { libc::syscall(libc::SYS_sendto, fd, bytes, length, flags, NOWHERE, 0_usize) as libc::ssize_t }
+}
+
+/// `sendmsg`
+#[inline]
+pub(super) unsafe fn sendmsg(fd: RawFd, message: *const libc::msghdr, flags: i32) -> libc::ssize_t {
+    if are_named() {
+        // SAFETY: by the caller.
+        return unsafe { named::sendmsg(fd, message, flags) };
+    }
+    // SAFETY: by the caller.
+    unsafe { libc::syscall(libc::SYS_sendmsg, fd, message, flags) as libc::ssize_t }
+}
+
+/// `accept4`
+#[inline]
+pub(super) unsafe fn accept4(
+    fd: RawFd,
+    address: *mut libc::sockaddr,
+    length: *mut libc::socklen_t,
+    flags: i32,
+) -> libc::c_int {
+    if are_named() {
+        // SAFETY: by the caller.
+        return unsafe { named::accept4(fd, address, length, flags) };
+    }
+    // SAFETY: by the caller.
+    unsafe { libc::syscall(libc::SYS_accept4, fd, address, length, flags) as libc::c_int }
+}
+
+/// `epoll_wait`
+#[inline]
+pub(super) unsafe fn epoll_wait(
+    epoll: RawFd,
+    events: *mut libc::epoll_event,
+    most: libc::c_int,
+    timeout: libc::c_int,
+) -> libc::c_int {
+    if are_named() {
+        // SAFETY: by the caller.
+        return unsafe { named::epoll_wait(epoll, events, most, timeout) };
+    }
+    let no_signals = std::ptr::null::<libc::sigset_t>();
+    // Not every architecture has the call without a set of signals.
+    // SAFETY: by the caller; without a set of signals none is changed.
+    unsafe { libc::syscall(libc::SYS_epoll_pwait, epoll, events, most, timeout, no_signals, 8_usize) as libc::c_int }
+}
+
+/// `close`
+#[inline]
+pub(super) unsafe fn close(fd: RawFd) {
+    if are_named() {
+        // SAFETY: by the caller.
+        unsafe { named::close(fd) };
+    } else {
+        // SAFETY: by the caller.
+        unsafe { libc::syscall(libc::SYS_close, fd) };
+    }
+}
+
+/// The functions of the C library, apart from the code that runs without them.
+mod named {
+    use std::os::fd::RawFd;
+
+    #[cold]
+    pub(super) unsafe fn recv(fd: RawFd, place: *mut libc::c_void, length: usize, flags: i32) -> libc::ssize_t {
+        // SAFETY: by the caller.
+        unsafe { libc::recv(fd, place, length, flags) }
+    }
+
+    #[cold]
+    pub(super) unsafe fn send(fd: RawFd, bytes: *const libc::c_void, length: usize, flags: i32) -> libc::ssize_t {
+        // SAFETY: by the caller.
+        unsafe { libc::send(fd, bytes, length, flags) }
+    }
+
+    #[cold]
+    pub(super) unsafe fn sendmsg(fd: RawFd, message: *const libc::msghdr, flags: i32) -> libc::ssize_t {
+        // SAFETY: by the caller.
+        unsafe { libc::sendmsg(fd, message, flags) }
+    }
+
+    #[cold]
+    pub(super) unsafe fn accept4(
+        fd: RawFd,
+        address: *mut libc::sockaddr,
+        length: *mut libc::socklen_t,
+        flags: i32,
+    ) -> libc::c_int {
+        // SAFETY: by the caller.
+        unsafe { libc::accept4(fd, address, length, flags) }
+    }
+
+    #[cold]
+    pub(super) unsafe fn epoll_wait(
+        epoll: RawFd,
+        events: *mut libc::epoll_event,
+        most: libc::c_int,
+        timeout: libc::c_int,
+    ) -> libc::c_int {
+        // SAFETY: by the caller.
+        unsafe { libc::epoll_wait(epoll, events, most, timeout) }
+    }
+
+    #[cold]
+    pub(super) unsafe fn close(fd: RawFd) {
+        // SAFETY: by the caller.
+        unsafe { libc::close(fd) };
+    }
+}
