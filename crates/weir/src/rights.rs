@@ -8,6 +8,7 @@ use config::diagnostic::Diagnostic;
 use config::span::Spanned;
 use config::spec::{self, AccountSpec, ChrootSpec, Confinement, RightsSpec};
 use rt::Folder;
+use rt::SocketCalls;
 use rt::confine::{Extent, RequiredOperations, confine};
 use rt::rights::{self, Capability};
 use std::io;
@@ -178,6 +179,8 @@ fn set_dumpable(rights: &Rights, messages: &mut Messages) {
 fn forbid_the_rest(rights: &Rights, folders: &[Arc<Folder>], messages: &mut Messages) -> Result<(), ReportedError> {
     let extent = match rights.confine {
         Confinement::Off => return Ok(()),
+        // A preloaded library may need files and system calls of its own.
+        Confinement::Auto if SocketCalls::current() == SocketCalls::Named => return Ok(()),
         Confinement::Auto => Extent::Free,
         Confinement::Strict => Extent::Whole,
     };
