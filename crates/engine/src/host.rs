@@ -55,6 +55,8 @@ pub struct Host {
     pub release_date: String,
     /// Name of the node: `node`, else the host name.
     pub node: String,
+    /// `Driver` of `show info`: how sockets are called, and why.
+    pub driver: String,
     /// `description`.
     pub description: Option<String>,
     /// Environment of the configuration after it was read: `NAME=value`.

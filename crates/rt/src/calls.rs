@@ -1,5 +1,6 @@
 //! How the calls of every request are made: directly, or by the functions of the C library. Must never make one.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether the C library's functions are used.
@@ -16,11 +17,26 @@ pub enum SocketCalls {
 }
 
 impl SocketCalls {
-    /// Returns the calls for the environment: named ones if a library is preloaded (`LD_PRELOAD`).
+    /// Whether the program was linked statically. Libraries cannot be preloaded then.
+    pub const IS_STATIC: bool = cfg!(target_feature = "crt-static");
+
+    /// Returns the preloaded library that replaces functions of the C library for sockets, if there is one. Others, like those that
+    /// replace the allocation of memory, do not count.
     #[must_use]
-    pub fn of_environment() -> Self {
-        let is_preloaded = std::env::var_os("LD_PRELOAD").is_some_and(|libraries| !libraries.is_empty());
-        if is_preloaded { Self::Named } else { Self::Direct }
+    pub fn library() -> Option<&'static Path> {
+        #[cfg(not(target_feature = "crt-static"))]
+        {
+            static LIBRARY: std::sync::OnceLock<Option<std::path::PathBuf>> = std::sync::OnceLock::new();
+            LIBRARY.get_or_init(crate::sys::preload::replacement).as_deref()
+        }
+        #[cfg(target_feature = "crt-static")]
+        None
+    }
+
+    /// Returns the calls that a preloaded library sees, if there is one.
+    #[must_use]
+    pub fn detected() -> Self {
+        if Self::library().is_some() { Self::Named } else { Self::Direct }
     }
 
     /// Uses these calls from now on, in all threads. Both kinds may be used on one socket unless a preloaded library is concerned.
@@ -32,6 +48,15 @@ impl SocketCalls {
     #[must_use]
     pub fn current() -> Self {
         if are_named() { Self::Named } else { Self::Direct }
+    }
+
+    /// Returns the value of `tune.driver` that uses these calls.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "epoll",
+            Self::Named => "posix",
+        }
     }
 }
 

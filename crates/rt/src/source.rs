@@ -6,6 +6,8 @@ use std::task::{Context, Waker};
 
 use base::Slab;
 
+use crate::calls::are_named;
+
 /// The recorded readiness of one direction of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Readiness {
@@ -15,6 +17,13 @@ pub(crate) enum Readiness {
     Ready,
     /// The last try moved less than it could have, or nothing: an event will follow.
     Drained,
+}
+
+/// Whether an event follows a call that moved fewer bytes than it could have. The kernel sends one for stream sockets (epoll(7));
+/// preloaded libraries may move less than they could, and then only a call that moves nothing is followed by one.
+#[inline]
+fn is_last(count: usize) -> bool {
+    count == 0 || !are_named()
 }
 
 /// The conditions reported by an event, independent of the driver.
@@ -131,13 +140,14 @@ impl Source {
     /// Records a read of `count` bytes into `room` bytes of free space.
     #[inline]
     pub(crate) fn has_read(&mut self, count: usize, room: usize) {
-        self.read = if count < room && !self.ending() { Readiness::Drained } else { Readiness::Ready };
+        let is_drained = count < room && !self.ending() && is_last(count);
+        self.read = if is_drained { Readiness::Drained } else { Readiness::Ready };
     }
 
     /// Records a write of `count` of `offered` bytes.
     #[inline]
     pub(crate) fn has_written(&mut self, count: usize, offered: usize) {
-        self.write = if count < offered { Readiness::Drained } else { Readiness::Ready };
+        self.write = if count < offered && is_last(count) { Readiness::Drained } else { Readiness::Ready };
     }
 
     /// Whether the peer closed, or an error is pending.

@@ -575,6 +575,11 @@ pub fn stop_spinning() {
     current::with(|worker| worker.shared.spin.store(false, Ordering::Relaxed));
 }
 
+/// Whether workers never wait for events: [`crate::Config::spin`], until [`stop_spinning`].
+pub fn is_spinning() -> bool {
+    current::with(|worker| worker.shared.spin.load(Ordering::Relaxed))
+}
+
 /// Whether the workers are stopping.
 pub fn stopping() -> bool {
     current::with(|worker| worker.shared.stopping())

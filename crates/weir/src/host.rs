@@ -3,7 +3,7 @@
 
 use crate::material;
 use crate::messages::Messages;
-use crate::{identity, platform, version};
+use crate::{identity, platform, preloaded, version};
 use config::environment::Environment;
 use config::spec::GlobalSpec;
 use control::runtime::process::address;
@@ -23,6 +23,7 @@ pub fn describe(global: &GlobalSpec, environment: &Environment, memory: Option<u
         release_date: version::RELEASE_DATE.to_owned(),
         node: global.node.clone().unwrap_or_else(name),
         description: global.description.clone(),
+        driver: preloaded::description(preloaded::socket_calls(global.machine.driver)),
         environment: variables(environment),
         pid: std::process::id(),
         warnings: messages.warnings() as u64,

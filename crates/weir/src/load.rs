@@ -5,9 +5,9 @@ use crate::detected;
 use crate::files;
 use crate::host;
 use crate::kept_counts;
-use crate::machine;
 use crate::material;
 use crate::messages::{Messages, ReportedError};
+use crate::preloaded;
 use crate::processors;
 use crate::resolve::{ResolveContext, SystemResolver, disable_unresolved};
 use crate::rights::{self, Rights};
@@ -400,7 +400,7 @@ impl Start {
 /// Applies the command line to the parsed configuration.
 fn apply(spec: &mut Spec, settings: &Settings) {
     // Sockets of a preloaded library are no files of the kernel.
-    let are_named = machine::socket_calls(&spec.global.machine) == SocketCalls::Named;
+    let are_named = preloaded::socket_calls(spec.global.machine.driver) == SocketCalls::Named;
     spec.global.nosplice |= settings.no_splice || are_named;
     if settings.trusts_servers {
         spec.global.tls.trusts_servers.get_or_insert(true);

@@ -4,9 +4,9 @@
 use crate::files::reason;
 use crate::messages::Messages;
 use base::ProcessorSet;
-use config::spec::{DriverSpec, MachineSpec};
+use config::spec::MachineSpec;
+use rt::Watchdog;
 use rt::watchdog::{Stage, Stall};
-use rt::{SocketCalls, Watchdog};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,15 +41,6 @@ impl Machine {
             report: Arc::new(report),
             afterwards: Some(after_stall),
         });
-    }
-}
-
-/// Returns the calls for sockets.
-pub fn socket_calls(written: &MachineSpec) -> SocketCalls {
-    match written.driver {
-        DriverSpec::Auto => SocketCalls::of_environment(),
-        DriverSpec::Epoll => SocketCalls::Direct,
-        DriverSpec::Posix => SocketCalls::Named,
     }
 }
 

@@ -24,6 +24,7 @@ mod material;
 mod messages;
 mod platform;
 mod predecessors;
+mod preloaded;
 mod process;
 mod processors;
 mod qlog;
@@ -62,7 +63,7 @@ static ALLOCATOR: rt::memory::Counting = rt::memory::Counting;
 
 fn main() -> ExitCode {
     identity::began();
-    SocketCalls::of_environment().set();
+    SocketCalls::detected().set();
     let mut words = std::env::args_os();
     words.next();
     let words: Vec<OsString> = words.collect();

@@ -9,6 +9,7 @@ use crate::machine::{self, Machine};
 use crate::master;
 use crate::messages::{Messages, ReportedError};
 use crate::predecessors::Predecessors;
+use crate::preloaded;
 use crate::reader;
 use crate::rights::{self, Rights};
 use crate::serve::{self, KeptFiles, LastStep, Service};
@@ -198,8 +199,10 @@ fn open(
     predecessors: Predecessors,
     messages: &mut Messages,
 ) -> Result<(listeners::Sockets, Predecessors), ReportedError> {
-    let calls = machine::socket_calls(&spec.global.machine);
+    let driver = spec.global.machine.driver;
+    let calls = preloaded::socket_calls(driver);
     calls.set();
+    preloaded::report_calls(driver, messages);
     let mut older = Older { predecessors, inherited: take_over(settings, messages)? };
     let reuse_port = !(settings.no_reuse_port || spec.global.machine.no_reuse_port);
     let opened = listeners::open(program, spec, sources, reuse_port, &mut older);
@@ -226,28 +229,11 @@ fn open(
              distribute them by their connection IDs : {reason}."
         ));
     }
-    if calls == SocketCalls::Named {
-        say_preloaded(&sockets, reuse_port, messages);
+    if calls == SocketCalls::Named && reuse_port {
+        preloaded::report_addresses(&sockets, messages);
     }
     sockets.channels = channels;
     Ok((sockets, predecessors))
-}
-
-/// Reports that sockets are those of the C library's functions, and what they lack.
-fn say_preloaded(sockets: &listeners::Sockets, reuse_port: bool, messages: &mut Messages) {
-    messages.notice(
-        "Sockets are called through the C library ('tune.driver'), so that a preloaded library can replace them.",
-    );
-    let mut alone =
-        sockets.proxies.iter().filter(|one| !one.socket.local_address().is_unix() && !one.socket.shares_port());
-    if let Some(one) = alone.next().filter(|_| reuse_port) {
-        messages.warning(&format!(
-            "The preloaded library refuses SO_REUSEPORT for {} and {} other addresses: a new process can only bind them once \
-             this one has released them.",
-            one.socket.local_address(),
-            alone.count()
-        ));
-    }
 }
 
 fn say_limits(settings: &Settings, global: &policy::program::Global, messages: &mut Messages) {

@@ -3,8 +3,9 @@
 //! There are two versions: Weir's own, and the level of its configuration language, which `version_atleast` and scripts
 //! written for HAProxy compare.
 
-use crate::detected;
+use crate::{detected, preloaded};
 use config::spec::CompressionAlgorithm;
+use rt::SocketCalls;
 use std::fmt::Write;
 
 /// Weir's own version.
@@ -96,7 +97,9 @@ fn full(invoked_as_haproxy: bool) -> String {
     for (name, present) in detected::features() {
         let _ = write!(text, " {}{name}", if present { '+' } else { '-' });
     }
-    let _ = write!(text, "{SETTINGS}{}{MULTIPLEXERS}", libraries());
+    let _ = write!(text, "{SETTINGS}{}{POLLERS}", libraries());
+    let _ = writeln!(text, "Calls for sockets : {}", preloaded::description(SocketCalls::detected()));
+    text.push_str(MULTIPLEXERS);
     let services = control::services::built_in();
     let names: Vec<&str> = services.names().iter().map(|row| &*row.name).collect();
     let _ = writeln!(text, "Available services : {}", names.join(" "));
@@ -112,11 +115,14 @@ Default settings :
 Built with multi-threading support: one thread per processor that the process may use.
 ";
 
-const MULTIPLEXERS: &str = "
+const POLLERS: &str = "
 Available polling systems :
       epoll : pref=300,  test result OK
 Total: 1 (1 usable), will use epoll.
 
+";
+
+const MULTIPLEXERS: &str = "
 Available multiplexer protocols :
 (protocols marked as <default> cannot be specified using 'proto' keyword)
          h2 : mode=HTTP  side=FE|BE  mux=H2    flags=HTX|HOL_RISK|NO_UPG

@@ -32,7 +32,7 @@ pub struct MachineSpec {
 /// `tune.driver`: how the kernel is called for sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DriverSpec {
-    /// `posix` if a library is preloaded, otherwise `epoll`.
+    /// `posix` if a preloaded library replaces the functions, otherwise `epoll`.
     #[default]
     Auto,
     /// By system calls.

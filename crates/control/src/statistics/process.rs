@@ -420,7 +420,7 @@ pub(crate) const ROWS: &[Row] = &[
         "BusyPolling",
         "MGPV",
         "1 if busy-polling is currently in use on the worker process, otherwise zero (config.busy-polling)",
-        |_| Value::U32(0),
+        |_| Value::U32(u32::from(rt::is_spinning())),
     ),
     row(
         "FailedResolutions",
@@ -499,5 +499,8 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row("Implementation", "POSV", "Implementation of the product and its own version", |info| {
         Value::text(&*info.host.implementation)
+    }),
+    row("Driver", "SOPV", "Calls for sockets (tune.driver), and the preloaded library that replaces them", |info| {
+        Value::text(&*info.host.driver)
     }),
 ];

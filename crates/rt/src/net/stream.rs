@@ -14,6 +14,7 @@ use base::{Buffer, Key};
 
 use super::set_up::saturate;
 use super::{Address, OwnedSocket, Socket, SocketQuery};
+use crate::calls::are_named;
 use crate::current;
 use crate::source::{Events, Readiness, Source, Watch};
 use crate::sys;
@@ -445,9 +446,12 @@ impl Stream {
     }
 
     /// Whether nothing is known to be readable: the last read emptied the socket, and no end has been reported since.
-    /// Never a system call, so that bytes that have arrived on an unwatched stream are not noticed.
+    /// Never a system call, so that bytes that have arrived on an unwatched stream are not noticed. A read never proves that with
+    /// [`crate::SocketCalls::Named`], so that these look.
     pub fn is_quiet(&self) -> bool {
-        self.with_source(|_, source| source.read == Readiness::Drained && !source.ending())
+        self.with_source(|_, source| {
+            (source.read == Readiness::Drained && !source.ending()) || (are_named() && is_clean(&self.socket, source))
+        })
     }
 
     /// Removes the stream from its worker, so that another one may adopt it.

@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use super::address::RawAddress;
-use super::check;
 use super::socket::{message_of, option};
+use super::{calls, check};
 
 /// Messages per call.
 const BATCH: usize = 64;
@@ -109,8 +109,8 @@ pub(crate) fn send_datagrams(
         }
         let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
         // SAFETY: the first `count` messages point to slices, an address and control data that are valid for the call.
-        let taken = unsafe { libc::sendmmsg(fd, messages.as_mut_ptr(), count as u32, flags as _) };
-        match check(taken) {
+        let taken = unsafe { calls::sendmmsg(fd, messages.as_mut_ptr(), count, flags) };
+        match check(taken as libc::c_int) {
             Ok(0) => break,
             Ok(taken) => sent = ends[taken as usize - 1],
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

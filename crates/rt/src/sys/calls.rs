@@ -42,6 +42,29 @@ pub(super) unsafe fn sendmsg(fd: RawFd, message: *const libc::msghdr, flags: i32
     unsafe { libc::syscall(libc::SYS_sendmsg, fd, message, flags) as libc::ssize_t }
 }
 
+/// `sendmmsg`. Named, each message is sent by `sendmsg`: preloaded libraries replace that function, and not all of them this one.
+#[inline]
+pub(super) unsafe fn sendmmsg(fd: RawFd, messages: *mut libc::mmsghdr, count: usize, flags: i32) -> libc::ssize_t {
+    if are_named() {
+        // SAFETY: by the caller.
+        return unsafe { named::sendmmsg(fd, messages, count, flags) };
+    }
+    // SAFETY: by the caller.
+    unsafe { libc::syscall(libc::SYS_sendmmsg, fd, messages, count as libc::c_uint, flags) as libc::ssize_t }
+}
+
+/// `recvmmsg` without a timeout. Named, each message is received by `recvmsg`, as above; `flags` have to forbid waiting.
+#[inline]
+pub(super) unsafe fn recvmmsg(fd: RawFd, messages: *mut libc::mmsghdr, count: usize, flags: i32) -> libc::ssize_t {
+    if are_named() {
+        // SAFETY: by the caller.
+        return unsafe { named::recvmmsg(fd, messages, count, flags) };
+    }
+    let forever = std::ptr::null::<libc::timespec>();
+    // SAFETY: by the caller.
+    unsafe { libc::syscall(libc::SYS_recvmmsg, fd, messages, count as libc::c_uint, flags, forever) as libc::ssize_t }
+}
+
 /// `accept4`
 #[inline]
 pub(super) unsafe fn accept4(
@@ -108,6 +131,36 @@ mod named {
     pub(super) unsafe fn sendmsg(fd: RawFd, message: *const libc::msghdr, flags: i32) -> libc::ssize_t {
         // SAFETY: by the caller.
         unsafe { libc::sendmsg(fd, message, flags) }
+    }
+
+    #[cold]
+    pub(super) unsafe fn sendmmsg(fd: RawFd, messages: *mut libc::mmsghdr, count: usize, flags: i32) -> libc::ssize_t {
+        // SAFETY: by the caller, who passes `count` messages.
+        unsafe { each(messages, count, |message| libc::sendmsg(fd, &raw const *message, flags)) }
+    }
+
+    #[cold]
+    pub(super) unsafe fn recvmmsg(fd: RawFd, messages: *mut libc::mmsghdr, count: usize, flags: i32) -> libc::ssize_t {
+        // SAFETY: as above.
+        unsafe { each(messages, count, |message| libc::recvmsg(fd, message, flags)) }
+    }
+
+    /// Calls for each message until one fails. Returns the number of those before it; -1 if there is none.
+    unsafe fn each(
+        messages: *mut libc::mmsghdr,
+        count: usize,
+        mut call: impl FnMut(*mut libc::msghdr) -> libc::ssize_t,
+    ) -> libc::ssize_t {
+        for index in 0..count {
+            // SAFETY: by the caller: there are `count` messages, which are used nowhere else.
+            let message = unsafe { &mut *messages.add(index) };
+            let moved = call(&raw mut message.msg_hdr);
+            if moved < 0 {
+                return if index == 0 { -1 } else { index as libc::ssize_t };
+            }
+            message.msg_len = moved as libc::c_uint;
+        }
+        count as libc::ssize_t
     }
 
     #[cold]

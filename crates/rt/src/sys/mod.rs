@@ -17,6 +17,8 @@ pub(crate) mod landlock;
 pub(crate) mod memory;
 pub(crate) mod passing;
 pub(crate) mod pipe;
+#[cfg(not(target_feature = "crt-static"))]
+pub(crate) mod preload;
 pub(crate) mod process;
 pub(crate) mod receive_messages;
 pub(crate) mod rights;

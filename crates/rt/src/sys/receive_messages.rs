@@ -67,12 +67,10 @@ pub(crate) fn receive(
         head.msg_controllen = mem::size_of_val(&heads.controls[index]) as _;
         count += 1;
     }
-    let (first, flags, forever) = (messages.as_mut_ptr(), libc::MSG_DONTWAIT, ptr::null::<libc::timespec>());
+    let (first, flags) = (messages.as_mut_ptr(), libc::MSG_DONTWAIT);
     // SAFETY: the first `count` messages point to space for a name, to a slot and to space for control data, each of the
     // given length, and none of them is used elsewhere during the call.
-    let received = super::attempt(|| unsafe {
-        libc::syscall(libc::SYS_recvmmsg, fd, first, count as libc::c_uint, flags, forever) as libc::ssize_t
-    })?;
+    let received = super::attempt(|| unsafe { super::calls::recvmmsg(fd, first, count, flags) })?;
     let Some(received) = received else { return Ok(None) };
     for (slot, message) in messages.iter().take(received).enumerate() {
         let (head, length) = (&message.msg_hdr, message.msg_len as usize);

@@ -87,10 +87,8 @@ pub(crate) fn send<'a>(
         head.write(entry);
         count += 1;
     }
-    let (first, flags) = (heads.as_mut_ptr(), libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT);
+    let (first, flags) = (heads.as_mut_ptr().cast(), libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT);
     // SAFETY: the first `count` heads are written, and each points to a name, a slice and control data that are valid for
     // the call. The kernel only reads from them, and writes the numbers of bytes sent into the heads.
-    super::attempt(|| unsafe {
-        libc::syscall(libc::SYS_sendmmsg, fd, first, count as libc::c_uint, flags) as libc::ssize_t
-    })
+    super::attempt(|| unsafe { super::calls::sendmmsg(fd, first, count, flags) })
 }

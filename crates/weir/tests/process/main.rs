@@ -8,6 +8,7 @@ mod alerts;
 mod balancers;
 mod browser;
 mod budget;
+mod busy_polling;
 mod cache_disk;
 mod check;
 mod check_hints;

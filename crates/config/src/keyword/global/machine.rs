@@ -33,7 +33,7 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "tune.driver",
         "{ auto | epoll | posix }",
         "Weir's own: calls for sockets: those of the kernel (epoll), functions of the C library (posix), or the latter if a \
-         library is preloaded (auto, default).",
+         preloaded library replaces them (auto, default).",
         driver,
     ),
 ];

@@ -15,6 +15,7 @@ use base::Key;
 use super::receive_batch::ReceiveBatch;
 use super::receive_space::ReceiveSpace;
 use super::transmit::{self, Transmit};
+use crate::calls::are_named;
 use crate::net::Socket;
 use crate::source::{Readiness, Source, Watch};
 use crate::sys::receive_messages::MESSAGES;
@@ -181,6 +182,8 @@ impl DatagramSocket {
         };
         match received {
             Ok(Some(MESSAGES..)) => Ok(Readiness::Ready),
+            // An error ended the call.
+            Ok(Some(_)) if are_named() => Ok(Readiness::Ready),
             Ok(_) => Ok(Readiness::Drained),
             // A router's or a peer's message about an earlier datagram. This call has removed it.
             Err(error) if is_about_a_datagram(&error) => Ok(Readiness::Ready),
