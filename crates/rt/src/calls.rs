@@ -50,12 +50,17 @@ impl SocketCalls {
         if are_named() { Self::Named } else { Self::Direct }
     }
 
-    /// Returns the value of `tune.driver` that uses these calls.
+    /// Returns the calls and the reason, for people: the value of `tune.driver`, and the library.
     #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
+    pub fn description(self) -> String {
+        let name = match self {
             Self::Direct => "epoll",
             Self::Named => "posix",
+        };
+        match Self::library() {
+            Some(library) => format!("{name} (preloaded: {})", library.display()),
+            None if Self::IS_STATIC => format!("{name} (linked statically, no library can be preloaded)"),
+            None => name.to_owned(),
         }
     }
 }

@@ -23,7 +23,7 @@ pub fn describe(global: &GlobalSpec, environment: &Environment, memory: Option<u
         release_date: version::RELEASE_DATE.to_owned(),
         node: global.node.clone().unwrap_or_else(name),
         description: global.description.clone(),
-        driver: preloaded::description(preloaded::socket_calls(global.machine.driver)),
+        driver: preloaded::socket_calls(global.machine.driver).description(),
         environment: variables(environment),
         pid: std::process::id(),
         warnings: messages.warnings() as u64,

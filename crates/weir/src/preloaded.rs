@@ -17,16 +17,6 @@ pub fn socket_calls(driver: DriverSpec) -> SocketCalls {
     }
 }
 
-/// Returns how sockets are called, and why, for people: `epoll`, or `posix` with the library.
-pub fn description(calls: SocketCalls) -> String {
-    let name = calls.name();
-    match SocketCalls::library() {
-        Some(library) => format!("{name} (preloaded: {})", library.display()),
-        None if SocketCalls::IS_STATIC => format!("{name} (linked statically, no library can be preloaded)"),
-        None => name.to_owned(),
-    }
-}
-
 /// Reports the calls, if they are not those that a program without preloaded libraries makes.
 pub fn report_calls(driver: DriverSpec, messages: &mut Messages) {
     let program = Linkage {

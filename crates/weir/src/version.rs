@@ -3,7 +3,7 @@
 //! There are two versions: Weir's own, and the level of its configuration language, which `version_atleast` and scripts
 //! written for HAProxy compare.
 
-use crate::{detected, preloaded};
+use crate::detected;
 use config::spec::CompressionAlgorithm;
 use rt::SocketCalls;
 use std::fmt::Write;
@@ -98,7 +98,7 @@ fn full(invoked_as_haproxy: bool) -> String {
         let _ = write!(text, " {}{name}", if present { '+' } else { '-' });
     }
     let _ = write!(text, "{SETTINGS}{}{POLLERS}", libraries());
-    let _ = writeln!(text, "Calls for sockets : {}", preloaded::description(SocketCalls::detected()));
+    let _ = writeln!(text, "Calls for sockets : {}", SocketCalls::detected().description());
     text.push_str(MULTIPLEXERS);
     let services = control::services::built_in();
     let names: Vec<&str> = services.names().iter().map(|row| &*row.name).collect();

@@ -10,6 +10,9 @@ use crate::calls::are_named;
 const NOWHERE: *mut libc::c_void = std::ptr::null_mut();
 
 /// `recv`
+///
+/// # Safety
+/// As for the function: its pointers have to be valid for the call.
 #[inline]
 pub(super) unsafe fn recv(fd: RawFd, place: *mut libc::c_void, length: usize, flags: i32) -> libc::ssize_t {
     if are_named() {
@@ -21,6 +24,9 @@ pub(super) unsafe fn recv(fd: RawFd, place: *mut libc::c_void, length: usize, fl
 }
 
 /// `send`
+///
+/// # Safety
+/// As for the function: its pointers have to be valid for the call.
 #[inline]
 pub(super) unsafe fn send(fd: RawFd, bytes: *const libc::c_void, length: usize, flags: i32) -> libc::ssize_t {
     if are_named() {
@@ -32,6 +38,9 @@ pub(super) unsafe fn send(fd: RawFd, bytes: *const libc::c_void, length: usize, 
 }
 
 /// `sendmsg`
+///
+/// # Safety
+/// As for the function: its pointers have to be valid for the call.
 #[inline]
 pub(super) unsafe fn sendmsg(fd: RawFd, message: *const libc::msghdr, flags: i32) -> libc::ssize_t {
     if are_named() {
@@ -43,6 +52,9 @@ pub(super) unsafe fn sendmsg(fd: RawFd, message: *const libc::msghdr, flags: i32
 }
 
 /// `sendmmsg`. Named, each message is sent by `sendmsg`: preloaded libraries replace that function, and not all of them this one.
+///
+/// # Safety
+/// As for the function: its pointers have to be valid for the call.
 #[inline]
 pub(super) unsafe fn sendmmsg(fd: RawFd, messages: *mut libc::mmsghdr, count: usize, flags: i32) -> libc::ssize_t {
     if are_named() {
@@ -54,6 +66,9 @@ pub(super) unsafe fn sendmmsg(fd: RawFd, messages: *mut libc::mmsghdr, count: us
 }
 
 /// `recvmmsg` without a timeout. Named, each message is received by `recvmsg`, as above; `flags` have to forbid waiting.
+///
+/// # Safety
+/// As for the function: its pointers have to be valid for the call.
 #[inline]
 pub(super) unsafe fn recvmmsg(fd: RawFd, messages: *mut libc::mmsghdr, count: usize, flags: i32) -> libc::ssize_t {
     if are_named() {
@@ -66,6 +81,9 @@ pub(super) unsafe fn recvmmsg(fd: RawFd, messages: *mut libc::mmsghdr, count: us
 }
 
 /// `accept4`
+///
+/// # Safety
+/// As for the function: its pointers have to be valid for the call.
 #[inline]
 pub(super) unsafe fn accept4(
     fd: RawFd,
@@ -82,6 +100,9 @@ pub(super) unsafe fn accept4(
 }
 
 /// `epoll_wait`
+///
+/// # Safety
+/// As for the function: its pointers have to be valid for the call.
 #[inline]
 pub(super) unsafe fn epoll_wait(
     epoll: RawFd,
@@ -100,6 +121,9 @@ pub(super) unsafe fn epoll_wait(
 }
 
 /// `close`
+///
+/// # Safety
+/// As for the function: its pointers have to be valid for the call.
 #[inline]
 pub(super) unsafe fn close(fd: RawFd) {
     if are_named() {
@@ -115,30 +139,40 @@ pub(super) unsafe fn close(fd: RawFd) {
 mod named {
     use std::os::fd::RawFd;
 
+    /// # Safety
+    /// As above.
     #[cold]
     pub(super) unsafe fn recv(fd: RawFd, place: *mut libc::c_void, length: usize, flags: i32) -> libc::ssize_t {
         // SAFETY: by the caller.
         unsafe { libc::recv(fd, place, length, flags) }
     }
 
+    /// # Safety
+    /// As above.
     #[cold]
     pub(super) unsafe fn send(fd: RawFd, bytes: *const libc::c_void, length: usize, flags: i32) -> libc::ssize_t {
         // SAFETY: by the caller.
         unsafe { libc::send(fd, bytes, length, flags) }
     }
 
+    /// # Safety
+    /// As above.
     #[cold]
     pub(super) unsafe fn sendmsg(fd: RawFd, message: *const libc::msghdr, flags: i32) -> libc::ssize_t {
         // SAFETY: by the caller.
         unsafe { libc::sendmsg(fd, message, flags) }
     }
 
+    /// # Safety
+    /// As above.
     #[cold]
     pub(super) unsafe fn sendmmsg(fd: RawFd, messages: *mut libc::mmsghdr, count: usize, flags: i32) -> libc::ssize_t {
         // SAFETY: by the caller, who passes `count` messages.
         unsafe { each(messages, count, |message| libc::sendmsg(fd, &raw const *message, flags)) }
     }
 
+    /// # Safety
+    /// As above.
     #[cold]
     pub(super) unsafe fn recvmmsg(fd: RawFd, messages: *mut libc::mmsghdr, count: usize, flags: i32) -> libc::ssize_t {
         // SAFETY: as above.
@@ -146,6 +180,9 @@ mod named {
     }
 
     /// Calls for each message until one fails. Returns the number of those before it; -1 if there is none.
+    ///
+    /// # Safety
+    /// There have to be `count` messages.
     unsafe fn each(
         messages: *mut libc::mmsghdr,
         count: usize,
@@ -163,6 +200,8 @@ mod named {
         count as libc::ssize_t
     }
 
+    /// # Safety
+    /// As above.
     #[cold]
     pub(super) unsafe fn accept4(
         fd: RawFd,
@@ -174,6 +213,8 @@ mod named {
         unsafe { libc::accept4(fd, address, length, flags) }
     }
 
+    /// # Safety
+    /// As above.
     #[cold]
     pub(super) unsafe fn epoll_wait(
         epoll: RawFd,
@@ -185,6 +226,8 @@ mod named {
         unsafe { libc::epoll_wait(epoll, events, most, timeout) }
     }
 
+    /// # Safety
+    /// As above.
     #[cold]
     pub(super) unsafe fn close(fd: RawFd) {
         // SAFETY: by the caller.

@@ -2,11 +2,13 @@
 //! on the page is marked as measured, assumed, extrapolated or published.
 
 mod costs;
+mod drivers;
 mod model;
 mod page;
 mod published;
 #[cfg(test)]
 mod tests;
+mod wrap;
 
 use super::results::Results;
 

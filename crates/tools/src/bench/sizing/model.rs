@@ -34,6 +34,9 @@ pub struct Assumptions {
     pub socket: f64,
     /// Memory for each core, in bytes.
     pub memory: f64,
+    /// Shares of the CPU of a small kept request that a ring (io_uring) saves, least and most: a trial with 64 connections
+    /// (docs/performance.md). Weir has no such driver.
+    pub ring_saves: [f64; 2],
 }
 
 /// The assumptions. The page contains the source of each.
@@ -51,6 +54,7 @@ pub const ASSUMED: Assumptions = Assumptions {
     descriptors: 1_048_576.0,
     socket: 4096.0,
     memory: 4.0 * 1024.0 * 1024.0 * 1024.0,
+    ring_saves: [0.04, 0.07],
 };
 
 /// Resource that limits the load.

@@ -1,8 +1,10 @@
 //! The sizing page, section by section. Must never compute more than a sum: the figures are the model's.
 
 use super::costs::{Costs, READS, run_of};
+use super::drivers;
 use super::model::{ASSUMED, Case, Limit, Style, client_memory, cpu, efficiency, limits, wire};
 use super::published::{BANDWIDTHS, FIGURES, Kind, NOT_FOUND, SOURCES};
+use super::wrap::{item, paragraph};
 use crate::bench::results::Results;
 use crate::bench::text::{bytes, head, rounded, row, thousands};
 use std::fmt::Write;
@@ -20,6 +22,7 @@ pub fn write(results: &[Results], all: &[Costs], subject: &Costs) -> String {
     measured(&mut page, results, all);
     assumed(&mut page, subject);
     extrapolated(&mut page, subject);
+    drivers::write(&mut page, subject);
     next_limits(&mut page, subject);
     memory(&mut page, all, subject);
     others(&mut page, all);
@@ -40,7 +43,13 @@ fn opening(page: &mut String, results: &[Results], subject: &Costs) {
          stands below, **p** was published by others. Nothing marked e was ever run. Take them as orders of magnitude, and \
          measure on your machine before you buy another one.",
     );
-    *page += "The measurements:\n\n";
+    let runs = || READS.iter().filter_map(|(name, _)| run_of(results, name)).map(|run| run.begun.as_str());
+    if let (Some(earliest), Some(latest)) = (runs().min(), runs().max()) {
+        *page += &paragraph(&format!(
+            "The build that was measured is {}, from {earliest} to {latest}. A later build may cost less or more. The measurements:",
+            subject.version
+        ));
+    }
     let columns = ["scenario", "read for", "begun", "machine"].map(str::to_owned);
     *page += &head(&columns);
     for (name, why) in READS {
@@ -116,7 +125,7 @@ fn assumed(page: &mut String, subject: &Costs) {
         || format!("assumed like the others: {} a", ASSUMED.doubling),
         |kept| format!("measured: {kept:.2} m"),
     );
-    let rows: [(&str, String, &str); 10] = [
+    let rows: [(&str, String, &str); 11] = [
         ("work that a core keeps, from one core to two", second, "the scenario `workers-sweep`, at most 1"),
         (
             "the same at each further doubling",
@@ -155,6 +164,11 @@ fn assumed(page: &mut String, subject: &Costs) {
             "not measured here; full socket buffers take far more",
         ),
         ("memory", format!("{} a core a", bytes(ASSUMED.memory)), "what machines for rent usually have at least"),
+        (
+            "CPU of a small kept request that a ring would save",
+            format!("{:.0} to {:.0} % a", ASSUMED.ring_saves[0] * 100.0, ASSUMED.ring_saves[1] * 100.0),
+            "a trial with 64 connections ([performance.md](performance.md)); Weir has no such driver",
+        ),
     ];
     *page += "## Assumed\n\n";
     *page += &head(&["what", "value", "why"].map(str::to_owned));
@@ -368,37 +382,4 @@ fn beside(page: &mut String, all: &[Costs]) {
 #[allow(clippy::cast_precision_loss, reason = "object sizes stay far below 2^52")]
 fn size_of(size: u64) -> f64 {
     size as f64
-}
-
-/// Returns a paragraph in lines of at most 120 columns.
-fn paragraph(text: &str) -> String {
-    format!("{}\n\n", wrapped(text, "", ""))
-}
-
-fn item(text: &str) -> String {
-    format!("{}\n", wrapped(text, "- ", "  "))
-}
-
-fn wrapped(text: &str, first: &str, rest: &str) -> String {
-    const COLUMNS: usize = 120;
-    let mut lines = String::from(first);
-    let mut length = first.len();
-    let mut begins = true;
-    for word in text.split_whitespace() {
-        let width = word.chars().count();
-        if !begins && length + 1 + width > COLUMNS {
-            lines.push('\n');
-            lines += rest;
-            length = rest.len();
-            begins = true;
-        }
-        if !begins {
-            lines.push(' ');
-            length += 1;
-        }
-        lines += word;
-        length += width;
-        begins = false;
-    }
-    lines
 }

@@ -2,6 +2,7 @@
 
 use super::costs::{Costs, gather};
 use super::document;
+use super::drivers;
 use super::model::{ASSUMED, Case, Limit, Style, client_memory, efficiency, limit, limits, wire};
 use crate::bench::results::{FORM, Machine, Memory, Point, ProxyName, Results, Round, ScenarioName, ThreadTime};
 use crate::bench::text;
@@ -187,6 +188,38 @@ fn the_page_is_the_same_each_time_and_marks_its_figures() {
     assert!(page.contains("measured: 0.80 m"), "{page}");
     let too_long = page.lines().find(|line| !line.starts_with('|') && line.chars().count() > 120);
     assert!(too_long.is_none_or(|line| line.contains("https://")), "{too_long:?}");
+}
+
+#[test]
+fn a_ring_saves_a_part_of_the_calls_and_nothing_of_the_bytes() {
+    let (costs, ring) = (costs(), drivers::with_ring(&costs(), 0.05));
+    close(ring.request(64), 9.5);
+    close(costs.request(3072) - ring.request(3072), 0.5);
+    close(ring.byte().unwrap(), costs.byte().unwrap());
+}
+
+#[test]
+fn published_figures_are_beside_those_of_the_model() {
+    let page = document(&all()).unwrap();
+    let cells = |start: &str| -> Vec<String> {
+        let line = page.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{start}: {page}"));
+        line.split('|').map(|cell| cell.trim().to_owned()).collect()
+    };
+    // 64 cores keep 0.8 and five times 0.92 of their work; a request takes 10 microseconds and two packets at 0.8.
+    let carried = 64.0 * 0.8 * 0.92_f64.powi(5) * 1e6 / 11.6;
+    let found = cells("| requests a second, small objects |");
+    assert_eq!(found[2], "2,040,000 to 2,080,000 p");
+    assert_eq!(found[3], format!("{} e, CPU", text::rounded(carried)));
+    let (least, most) = (carried * 11.6 / 11.2, carried * 11.6 / 10.9);
+    assert_eq!(found[4], format!("{} to {} e, CPU", text::rounded(least), text::rounded(most)));
+    // Two packets a request.
+    assert_eq!(cells("| requests a second with that limit")[3], "2,080,000 e, packets");
+    assert_eq!(cells("| data, objects of 30 kB |")[2], "92 Gbit/s p");
+    for size in ["64 B", "1 KB", "30 kB"] {
+        assert_eq!(page.matches(&format!("\n| {size} | epoll |")).count(), 1, "{page}");
+        assert_eq!(page.matches(&format!("\n| {size} | ring |")).count(), 1, "{page}");
+    }
+    assert!(page.contains("is Weir 0.1.0, from 2026-01-02T03:04:05Z to 2026-01-02T03:04:05Z."), "{page}");
 }
 
 #[test]
