@@ -71,12 +71,22 @@ fn beside(page: &mut String, subject: &Costs) {
         "not modelled".to_owned(),
     ]);
     page.push('\n');
-    let whole = GRAVITON.gigabits * 1e9 / 8.0 / ASSUMED.segment;
+    assumptions(page, packets, first(subject, 64, SMALL).1 * packets);
+}
+
+/// Writes the assumptions. `packets`: those of a request; `rate`: those a second in one direction.
+fn assumptions(page: &mut String, packets: f64, rate: f64) {
+    let needed = GRAVITON.gigabits * 1e9 / 8.0 / ASSUMED.segment;
+    let limit = if rate > GRAVITON.packets {
+        "The published limit of packets is reached before the model's cores run out: such a machine carries what its interface does, \
+         whatever the calls cost."
+    } else {
+        "The model's cores run out before the published limit of packets is reached."
+    };
     *page += &paragraph(&format!(
         "The assumptions of the model's columns: a core of that machine costs as much as one here; each doubling of the cores keeps {} a \
          of their work; {} packets a second a take a core; the objects have {SMALL} bytes, since the published size is not known; a request is \
-         {} packets e in each direction. The published limit of packets is reached before the model's cores run out: such a machine carries what \
-         its interface does, whatever the calls cost. At {} Gbit/s, packets of {:.0} bytes would be {} a second e, so those of that machine were \
+         {} packets e in each direction. {limit} At {} Gbit/s, packets of {:.0} bytes would be {} a second e, so those of that machine were \
          larger. Queues make up the latency of a saturated machine, and the model has none: see the measured latencies in \
          [performance.md](performance.md).",
         ASSUMED.doubling,
@@ -84,7 +94,7 @@ fn beside(page: &mut String, subject: &Costs) {
         thousands(packets),
         GRAVITON.gigabits,
         ASSUMED.segment,
-        rounded(whole)
+        rounded(needed)
     ));
 }
 
