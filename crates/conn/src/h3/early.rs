@@ -68,3 +68,24 @@ impl HandshakeLimit {
         self.0.poll_expired(cx)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_and_bytes_are_bounded() {
+        let mut early = Early::default();
+        for _ in 0..MOST_STREAMS {
+            assert!(early.takes_stream());
+            early.begin_stream();
+        }
+        assert!(!early.takes_stream());
+        early.note(0, b"one");
+        assert_eq!(early.room(), MOST_BYTES - 3);
+        early.note(4, &[0; MOST_BYTES - 3]);
+        assert_eq!(early.room(), 0);
+        let streams = early.into_streams();
+        assert_eq!((streams.len(), &streams[0][..], streams[1].len()), (MOST_STREAMS, &b"one"[..], MOST_BYTES - 3));
+    }
+}

@@ -19,3 +19,11 @@ pub async fn ask(typed: &str) -> String {
 pub async fn order(typed: &str) {
     assert_eq!(ask(typed).await, "\n", "{typed}");
 }
+
+/// Returns a column of the row of an object in the output of `show stat`.
+pub fn column(table: &str, object: &str, name: &str) -> String {
+    let names = table.lines().next().unwrap().trim_start_matches("# ");
+    let at = names.split(',').position(|one| one == name).unwrap();
+    let row = table.lines().find(|line| line.starts_with(object)).unwrap();
+    row.split(',').nth(at).unwrap().to_owned()
+}

@@ -49,7 +49,18 @@ struct Link {
     connection: Connection,
     decoder: h3::qpack::Decoder,
     control: Option<StreamId>,
+    /// Bytes of the client's unidirectional streams.
+    unidirectional: BTreeMap<StreamId, Vec<u8>>,
     closed: Option<Closed>,
+}
+
+impl Link {
+    fn read_unidirectional(&mut self, id: StreamId) {
+        let Some(bytes) = self.unidirectional.get_mut(&id) else { return };
+        while let Ok(Part::Chunk(chunk)) = self.connection.read(id, usize::MAX) {
+            bytes.extend_from_slice(&chunk);
+        }
+    }
 }
 
 /// A server, with all connections that it has accepted.
@@ -66,10 +77,10 @@ pub struct Origin {
     out: Vec<u8>,
 }
 
-fn server_settings(tls: Arc<tls::Server>) -> ServerSettings {
+fn server_settings(tls: Arc<tls::Server>, transport: Transport) -> ServerSettings {
     ServerSettings {
         tls,
-        transport: Transport::default(),
+        transport,
         half_open: Arc::new(HalfOpen::default()),
         retry_threshold: usize::MAX,
         forces_retry: false,
@@ -98,7 +109,7 @@ impl Origin {
         };
         Self {
             socket,
-            endpoint: Endpoint::new(settings, Some(server_settings(tls))),
+            endpoint: Endpoint::new(settings, Some(server_settings(tls, Transport::default()))),
             links: Vec::new(),
             streams: BTreeMap::new(),
             stopped: Vec::new(),
@@ -110,7 +121,13 @@ impl Origin {
 
     /// Sets the settings of TLS of connections that begin from now on.
     pub fn serve(&mut self, tls: Arc<tls::Server>) {
-        self.endpoint.serve(Some(server_settings(tls)));
+        self.endpoint.serve(Some(server_settings(tls, Transport::default())));
+    }
+
+    /// Like [`Self::serve`], with that number of requests at a time on a connection.
+    pub fn serve_streams(&mut self, tls: Arc<tls::Server>, max_bidirectional: u32) {
+        let settings = quic::transport::Settings { max_bidirectional, ..quic::transport::Settings::default() };
+        self.endpoint.serve(Some(server_settings(tls, Transport::new(&settings))));
     }
 
     /// The number of connections accepted.
@@ -132,6 +149,16 @@ impl Origin {
     /// Returns what was received on a stream.
     pub fn asked(&self, stream: Stream) -> &Asked {
         &self.streams[&stream].1
+    }
+
+    /// Returns what was received on the streams of a connection, the first stream first.
+    pub fn all_asked(&self, connection: usize) -> impl Iterator<Item = &Asked> {
+        self.streams.iter().filter(move |(stream, _)| stream.connection == connection).map(|(_, (_, asked))| asked)
+    }
+
+    /// Returns what was received on the client's unidirectional streams of a connection, the first stream first.
+    pub fn unidirectional(&self, connection: usize) -> impl Iterator<Item = &[u8]> {
+        self.links[connection].unidirectional.values().map(Vec::as_slice)
     }
 
     /// Sends an answer with its end: the head as text of HTTP/1.
@@ -282,7 +309,8 @@ impl Origin {
             Received::Incoming(incoming) => {
                 let (handle, connection) = self.endpoint.accept(incoming, rt::now(), &mut self.out).unwrap();
                 let decoder = h3::qpack::Decoder::new(h3::qpack::TableLimits::default());
-                self.links.push(Link { handle, connection, decoder, control: None, closed: None });
+                let unidirectional = BTreeMap::new();
+                self.links.push(Link { handle, connection, decoder, control: None, unidirectional, closed: None });
             }
         }
     }
@@ -309,9 +337,16 @@ impl Origin {
                 let all: Vec<Stream> = self.streams.keys().copied().collect();
                 all.into_iter().for_each(|stream| self.read(stream));
             }
+            Event::StreamsOpened(Direction::Unidirectional) => {
+                while let Some(id) = link.connection.accept(Direction::Unidirectional) {
+                    link.unidirectional.insert(id, Vec::new());
+                    link.read_unidirectional(id);
+                }
+            }
             Event::Readable(id) if id.direction() == Direction::Bidirectional => {
                 self.read(Stream { connection: number, id });
             }
+            Event::Readable(id) => link.read_unidirectional(id),
             _ => {}
         }
     }

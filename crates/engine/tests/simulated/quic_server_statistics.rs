@@ -34,14 +34,6 @@ async fn until(world: &World, of: QuicCount, expected: u64) {
     }
 }
 
-/// Returns a column of the row of an object.
-fn column(table: &str, object: &str, name: &str) -> String {
-    let names = table.lines().next().unwrap().trim_start_matches("# ");
-    let at = names.split(',').position(|one| one == name).unwrap();
-    let row = table.lines().find(|line| line.starts_with(object)).unwrap();
-    row.split(',').nth(at).unwrap().to_owned()
-}
-
 /// Frames, packets, and the code with which the server closes the connection: in the row of the backend, and not in that of the
 /// frontend.
 #[test]

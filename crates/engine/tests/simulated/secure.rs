@@ -174,6 +174,11 @@ pub fn early_quic_server() -> Arc<Server> {
     server_with(Settings { early_data: 10_000, alpn: vec![b"h3".to_vec()], is_quic: true, ..Settings::default() })
 }
 
+/// A server with `a.pem` for QUIC connections with which clients of HTTP/3 agree on no protocol.
+pub fn foreign_quic_server() -> Arc<Server> {
+    server_with(Settings { alpn: vec![b"h9".to_vec()], is_quic: true, ..Settings::default() })
+}
+
 /// A peer on a TLS connection.
 pub struct Secure {
     /// The connection below TLS.
