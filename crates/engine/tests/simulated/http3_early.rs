@@ -25,17 +25,15 @@ fn shared(body: &str) -> Worlds {
 
 /// A section whose server gets early data, with more arguments of the server.
 fn with_server(body: &str, server: &str) -> Worlds {
-    listen(&format!(
-        "{body}\n    server q quic4@{ORIGIN} ssl verify none sni str(a.example) allow-0rtt {server}"
-    ))
-    .global("    expose-experimental-directives\n")
-    .global(SOCKET)
-    .workers(&[1])
+    listen(&format!("{body}\n    server q quic4@{ORIGIN} ssl verify none sni str(a.example) allow-0rtt {server}"))
+        .global("    expose-experimental-directives\n")
+        .global(SOCKET)
+        .workers(&[1])
 }
 
-/// The same; requests have connections of their own.
+/// A section whose server gets early data; requests have connections of their own.
 fn towards(body: &str) -> Worlds {
-    shared(&format!("    http-reuse never\n{body}"))
+    with_server(&format!("    http-reuse never\n{body}"), "")
 }
 
 /// Has a request answered, whose connection gives Weir a session.
