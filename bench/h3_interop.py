@@ -17,6 +17,7 @@ sys.dont_write_bytecode = True
 import argparse
 import asyncio
 import base64
+import contextlib
 import http.client
 import http.server
 import multiprocessing
@@ -141,6 +142,8 @@ def serve_origin(ready):
 def datagram_socket():
     made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+    # An error of a socket that is readable may have been reported by the last send.
+    made.setblocking(False)
     return made
 
 
@@ -163,12 +166,13 @@ def relay(ready, target, loss, rebind):
         for one in select.select([front, *owners], [], [])[0]:
             try:
                 data, peer = one.recvfrom(65536)
-            except ConnectionRefusedError:
+            except (ConnectionRefusedError, BlockingIOError):
                 continue
             if chance.random() * 100 < loss:
                 continue
             if one is not front:
-                front.sendto(data, owners[one])
+                with contextlib.suppress(BlockingIOError):
+                    front.sendto(data, owners[one])
                 continue
             passed, since = behind.get(peer, (None, 0))
             if passed is None or (rebind and time.monotonic() - since > rebind):
@@ -177,7 +181,7 @@ def relay(ready, target, loss, rebind):
                 behind[peer], owners[passed] = (passed, time.monotonic()), peer
             try:
                 passed.send(data)
-            except ConnectionRefusedError:
+            except (ConnectionRefusedError, BlockingIOError):
                 pass
 
 
