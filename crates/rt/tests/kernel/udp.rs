@@ -308,6 +308,10 @@ fn a_hundred_datagrams_cost_few_system_calls() {
             receive(other, 25).await;
             assert!(other.counts().receive_calls <= 2, "{:?}", other.counts());
         }
+        // One by one, each call is followed by another one.
+        if rt::SocketCalls::current() == rt::SocketCalls::Named {
+            return;
+        }
         // What is received only by looking is not looked for again.
         let mut batch = ReceiveBatch::new();
         let before = server.counts().receive_calls;
