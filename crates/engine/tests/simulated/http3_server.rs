@@ -98,6 +98,23 @@ fn bodies_arrive_whole_over_a_bad_network() {
     }
 }
 
+/// A body that exceeds every window goes on whenever one opens: the server answers nothing before its end.
+#[test]
+fn an_upload_goes_on_when_a_window_opens() {
+    towards("").run(|world| async move {
+        let mut origin = Origin::at(ORIGIN);
+        let mut client = Peer::connect(WEIR).await;
+        let payload = text(3_000_000, 1);
+        client.send(post(payload.len())).await;
+        origin.beside(client.send(&payload)).await;
+        let stream = origin.request().await;
+        assert!(origin.asked(stream).payload == payload, "{} bytes", origin.asked(stream).payload.len());
+        origin.answer(stream, HEAD, b"one").await;
+        origin.beside(client.expect(answer_at_client("one"))).await;
+        world.forget_log();
+    });
+}
+
 /// A body without a length and its trailers reach the server, and those of the answer the client.
 #[test]
 fn chunks_become_frames_and_trailers_pass() {
