@@ -1,6 +1,6 @@
 //! Many connections of HTTP/3 over a network with every fault, in one world: bodies arrive whole, and nothing is left of a
-//! connection after its end. `SIMULATED_CONNECTIONS` sets the number of connections, and has the memory checked as well: the test has
-//! to be alone in its process then. In a debug build a processor serves about 30 connections a second.
+//! connection after its end. `SIMULATED_CONNECTIONS` sets the number of connections. In a debug build a processor serves about 30
+//! connections a second.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -20,18 +20,6 @@ const QUIC: &str = "10.0.0.1:443";
 const AT_ONCE: u64 = 50;
 /// Time after which every connection without a client has ended, in milliseconds: more than the idle timeout.
 const ALL_OVER: u64 = 60_000;
-
-/// Maximum number of bytes that may remain of a connection, on the average: the simulator keeps the addresses of clients that move,
-/// and tables grow with the simulated time. A connection itself takes more than 20,000.
-const REMAINDER: usize = 512;
-/// Bytes by which the memory may change besides.
-const MARGIN: usize = 1 << 20;
-
-/// Returns the number of bytes that the process has allocated and not freed.
-fn allocated() -> usize {
-    let stats = stats_alloc::INSTRUMENTED_SYSTEM.stats();
-    stats.bytes_allocated.wrapping_sub(stats.bytes_deallocated)
-}
 
 /// The results of connections.
 #[derive(Default)]
@@ -111,7 +99,6 @@ impl Visit {
 
 #[test]
 fn many_connections_over_a_bad_network() {
-    // Allocations are counted in the whole process: only if this test is alone in it.
     let asked = std::env::var("SIMULATED_CONNECTIONS").ok().and_then(|value| value.parse().ok());
     let connections = asked.unwrap_or(200);
     let text = format!("listen l\n    bind quic4@{QUIC} ssl crt a.pem\n    server s1 {S1}\n");
@@ -131,7 +118,6 @@ fn many_connections_over_a_bad_network() {
         Service::at(S1).serve(&scope, echo);
         let results = Rc::new(Results::default());
         let mut first_holdings = None;
-        let mut first_allocated = None;
         for first in (0..connections).step_by(AT_ONCE as usize) {
             let last = (first + AT_ONCE).min(connections);
             let clients = Scope::new();
@@ -152,11 +138,7 @@ fn many_connections_over_a_bad_network() {
             let expected = first_holdings.get_or_insert_with(|| holdings.clone());
             assert_eq!(&holdings, expected, "after {last} connections");
             if asked.is_some() {
-                let allocated = allocated();
-                let limit = *first_allocated.get_or_insert(allocated) + MARGIN + REMAINDER * last as usize;
-                let (requests, cut_off) = (results.requests.get(), results.cut_off.get());
-                eprintln!("{last} connections, {requests} requests, {cut_off} cut off, {allocated} bytes allocated");
-                assert!(allocated < limit, "{allocated} bytes after {last} connections");
+                eprintln!("{last} connections, {} requests, {} cut off", results.requests.get(), results.cut_off.get());
             }
         }
         let faults = rt::sim::network().datagram_faults();

@@ -6,14 +6,6 @@
 
 extern crate weir_engine as engine;
 
-use std::alloc::System;
-
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
-
-/// It counts, for the test of many connections (`http3_many`).
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
-
 mod addresses;
 mod api;
 mod messages;

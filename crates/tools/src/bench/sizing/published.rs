@@ -71,7 +71,8 @@ pub const SOURCES: &[(&str, &str)] = &[
          (https://gist.github.com/haproxytechblog/1013c08a5bc0d24670c8b1901c6067fd) spread the interrupts of the interface over 16 queues. \
          The latency (160 µs without the proxy, 560 µs with it, at most 400 µs added on average, the machine saturated) was read as \
          https://tfir.io/haproxy-reaches-over-2-million-requests-per-second-on-a-single-arm-based-aws-graviton2-instance/ repeats it. The limit of \
-         4.15 million packets a second, and 92 Gbit/s with objects of 30 kB, are as others quote the article: its text was not read that far.",
+         4.15 million packets a second was read where others quote the article. The 92 Gbit/s with objects of 30 kB are attributed to \
+         the same test; no text with them was found.",
     ),
     (
         "NGINX, \"Testing the Performance of NGINX and NGINX Plus Web Servers\", 2017-08-24",
