@@ -47,8 +47,11 @@ impl Stage {
         let file = folder.write("page.cfg", &text);
         let weir = Running::start(Command::new(WEIR).args(["-db", "-f", &file]));
         let request = "GET /haproxy?stats;csv HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
-        let table = || send(page, request).body;
-        wait_until("both servers are down", || table().matches(",DOWN,").count() == 3);
+        // A check that was too early is repeated: its server is going down until then (`UP 2/3`).
+        wait_until("the states of all servers", || {
+            let table = send(page, request).body;
+            table.matches(",DOWN,").count() == 3 && table.matches(",L7OK,").count() == 3 && !table.contains(",UP ")
+        });
         Self { _weir: weir, page }
     }
 
