@@ -92,6 +92,8 @@ pub(super) struct Paths {
     idle_from: BTreeMap<Direction, Moment>,
     /// Addresses to which an address translator has bound sockets, by the sockets' own.
     outside: BTreeMap<Address, Address>,
+    /// The sockets' own addresses, by those.
+    inside: BTreeMap<Address, Address>,
     /// Sockets with a full send buffer, by address.
     full: BTreeSet<Address>,
     pub(super) counts: DatagramFaults,
@@ -103,7 +105,11 @@ impl Paths {
     }
 
     pub(super) fn rebind(&mut self, socket: Address, outside: Address) {
-        self.outside.insert(socket, outside);
+        let former = self.outside.insert(socket.clone(), outside.clone());
+        if let Some(former) = former {
+            self.inside.remove(&former);
+        }
+        self.inside.insert(outside, socket);
     }
 
     pub(super) fn set_full(&mut self, socket: &Address, on: bool) {
@@ -125,8 +131,7 @@ impl Paths {
 
     /// Returns the address of the socket that gets what is sent to `to`; `None`: the translator has no entry for it.
     pub(super) fn inside_of(&self, to: &Address) -> Option<Address> {
-        let inside = self.outside.iter().find(|(_, outside)| *outside == to).map(|(inside, _)| inside);
-        match inside {
+        match self.inside.get(to) {
             Some(inside) => Some(inside.clone()),
             None => (!self.outside.contains_key(to)).then(|| to.clone()),
         }

@@ -204,6 +204,13 @@ impl Exchange<'_> {
         early_data::note_refusal(state, server);
     }
 
+    /// Whether the request was sent as early data that the server has rejected, and may be sent again for that reason.
+    fn is_rejected_early_data(&self) -> bool {
+        let attempts = &self.state.borrow().attempts;
+        let is_connected = attempts.server_tls.as_ref().is_some_and(|info| info.failure.is_none());
+        attempts.early == EarlyRequest::Sent && is_connected && self.retries(RetryOn::EARLY_DATA_REJECTED)
+    }
+
     /// Whether the server's statement that it has not processed the request can be forwarded to the client: no server
     /// has processed it before.
     fn passes_refusal(&self) -> bool {
@@ -230,7 +237,7 @@ impl Exchange<'_> {
     /// Handles the end of the server's link before the end of the answer's head.
     pub(super) fn server_gone(&mut self) -> Result<bool, End> {
         self.meet_handshake(&mut self.state.borrow_mut());
-        if self.upstream.is_refused() && self.may_begin_again() {
+        if self.upstream.is_refused() && (self.may_begin_again() || self.is_rejected_early_data()) {
             self.note_refusal();
             return Err(End::Retry { bad_answer: true });
         }
