@@ -30,6 +30,8 @@ const LATEST: u64 = (1 << 62) - 4;
 enum Departure {
     /// It does not.
     None,
+    /// GOAWAY was sent, and the client closes it.
+    ByClient,
     /// GOAWAY was sent. Requests that the client sends before it has received that are served.
     Announced,
     /// GOAWAY was sent with the newest request: it ends with its last stream.
@@ -112,22 +114,23 @@ impl Connection {
     /// Sends GOAWAY, so that the client begins no more requests; those that it sends before it has received that are served
     /// (RFC 9114, section 5.2). The connection ends with its last stream. With `lasts`, the client closes it.
     pub fn leave(&mut self, lasts: bool) {
-        if self.departure != Departure::None || self.grace.is_some() {
+        if self.departure != Departure::None {
             return;
         }
         self.control.go_away(LATEST);
-        let mut grace = Box::new(rt::Timer::new());
+        self.departure = Departure::ByClient;
         if !lasts {
             self.departure = Departure::Announced;
+            let mut grace = Box::new(rt::Timer::new());
             grace.arm(Some(rt::now() + self.shared.link.grace()));
+            self.grace = Some(grace);
         }
-        self.grace = Some(grace);
         self.shared.link.wake();
     }
 
     /// Sends GOAWAY with the newest request: those that begin from now on are rejected.
     fn depart(&mut self) {
-        if matches!(self.departure, Departure::None | Departure::Announced) {
+        if matches!(self.departure, Departure::None | Departure::ByClient | Departure::Announced) {
             let next = self.shared.state.borrow().next;
             self.departure = Departure::Graceful;
             self.limit = Some(next);
@@ -139,7 +142,7 @@ impl Connection {
     /// Processes events, and sends. Ready with a stream that has begun, or with `None`: the connection has ended.
     pub fn poll(&mut self, cx: &mut Context<'_>, mut wire: Option<&mut Wire<'_>>) -> Poll<Option<Stream>> {
         match self.departure {
-            Departure::None | Departure::Graceful => {}
+            Departure::None | Departure::ByClient | Departure::Graceful => {}
             Departure::Announced => self.poll_grace(cx),
             Departure::Over => return Poll::Ready(None),
         }

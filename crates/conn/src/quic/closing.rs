@@ -97,14 +97,12 @@ impl ClosingPeriods {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::task::Poll;
     use std::time::Duration;
 
-    use quic::cid::Place;
-    use quic::endpoint::{Settings, Target};
-    use quic::{Clock, Endpoint, Secrets, Transport};
+    use quic::Transport;
 
+    use super::super::test_endpoint::{endpoint, simulate, target};
     use super::*;
 
     const PEER: &str = "10.0.0.9:5000";
@@ -144,30 +142,14 @@ mod tests {
 
     /// Returns handles of one endpoint.
     fn handles(count: usize) -> Vec<Handle> {
-        let settings = Settings {
-            place: Place::default(),
-            secrets: Secrets::random([1; 32]),
-            seed: [2; 32],
-            clock: Clock::new(rt::clock::origin()),
-            may_discover_mtu: false,
-        };
-        let tls = Arc::new(tls::Client::new(tls::client::Settings::default()).unwrap());
-        let mut endpoint = Endpoint::new(settings, None);
-        let mut connect = |_| {
-            let identity = tls::asked_name(Some("a.test"), None);
-            let target = Target { peer: PEER.parse().unwrap(), tls: Arc::clone(&tls), identity, alpn: None };
-            endpoint.connect(rt::now(), target, &Transport::default()).unwrap().0
-        };
+        let (mut endpoint, target) = (endpoint(), target());
+        let mut connect = |_| endpoint.connect(rt::now(), target.clone(), &Transport::default()).unwrap().0;
         (0..count).map(&mut connect).collect()
     }
 
     /// Returns the connections whose period is over now.
     async fn ended(periods: &mut ClosingPeriods) -> Vec<Handle> {
         std::future::poll_fn(|cx| Poll::Ready(std::iter::from_fn(|| periods.poll_ended(cx)).collect())).await
-    }
-
-    fn simulate(script: impl Future<Output = ()> + 'static) {
-        rt::sim::run(1, 1, Arc::new(|_| Box::pin(async {})), script);
     }
 
     #[test]

@@ -161,9 +161,9 @@ impl Drop for State {
         if self.drained.get() {
             return;
         }
-        // A socket that carries nothing else ends with its connection.
-        let is_late = !self.owns_socket && !self.silent.get() && !self.broken.get();
-        match self.connection.get_mut().deadline().filter(|_| is_late) {
+        // Packets cannot be late at a socket that carries nothing else: it ends with its connection.
+        let may_be_late = !self.owns_socket && !self.silent.get() && !self.broken.get();
+        match self.connection.get_mut().deadline().filter(|_| may_be_late) {
             Some(end) => {
                 // Nothing is sent to a peer that has ended the connection.
                 let last = self.last.take().filter(|_| self.close_code.get().is_none());

@@ -13,6 +13,8 @@ mod link;
 mod listener;
 mod observer;
 mod socket;
+#[cfg(test)]
+mod test_endpoint;
 mod timed;
 mod trace;
 mod views;

@@ -108,40 +108,16 @@ impl DerefMut for TimedConnection {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use quic::cid::Place;
-    use quic::endpoint::Settings;
-    use quic::{Clock, Secrets};
-
+    use super::super::test_endpoint::{endpoint, simulate, target};
     use super::*;
 
     /// The longest time until a client repeats its first packet: three times the round trip that is assumed.
     const FIRST_TIMEOUT: Duration = Duration::from_millis(999);
 
     fn connect(out: &mut Vec<u8>) -> TimedConnection {
-        let settings = Settings {
-            place: Place::default(),
-            secrets: Secrets::random([1; 32]),
-            seed: [2; 32],
-            clock: Clock::new(rt::clock::origin()),
-            may_discover_mtu: false,
-        };
-        let tls = tls::client::Settings { alpn: vec![b"h3".to_vec()], ..tls::client::Settings::default() };
-        let target = Target {
-            peer: "10.0.0.1:443".parse().unwrap(),
-            tls: Arc::new(tls::Client::new(tls).unwrap()),
-            identity: tls::asked_name(Some("a.test"), None),
-            alpn: None,
-        };
-        let mut endpoint = TimedEndpoint::new(Endpoint::new(settings, None));
-        let (_, mut connection) = endpoint.connect(target, &Transport::default()).unwrap();
+        let (_, mut connection) = TimedEndpoint::new(endpoint()).connect(target(), &Transport::default()).unwrap();
         assert!(connection.transmit(1, out).is_some());
         connection
-    }
-
-    fn simulate(script: impl Future<Output = ()> + 'static) {
-        rt::sim::run(1, 1, Arc::new(|_| Box::pin(async {})), script);
     }
 
     #[test]

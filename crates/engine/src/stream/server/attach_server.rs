@@ -52,7 +52,7 @@ fn give(session: &Session, client: Client, attached: AttachedServer) {
     let terms = server_multiplex::terms(&session.generation().program.global, server);
     let Some((connection, requests)) = ServerConnection::reversed(client.conn, terms) else { return };
     let joining = Joining {
-        server: attached.server,
+        place: ServerPlace { proxy: backend, server: index },
         generation: worker.process.pool.generation(server.serial),
         kind: Kind::new(server.serial, &attached.key),
         limit: session.proxy().timeouts.request(),
@@ -80,8 +80,7 @@ impl Drop for Load {
 
 /// A connection that is being attached to a server.
 struct Joining {
-    /// Indices of the backend and of the server in that backend.
-    server: (usize, usize),
+    place: ServerPlace,
     /// Generation of the server when the connection was attached. The connection is unusable once the server is taken
     /// out of service or is changed.
     generation: u32,
@@ -96,9 +95,9 @@ struct Joining {
 impl Joining {
     /// Whether the server accepts connections: it still exists and is not in maintenance.
     fn is_wanted(&self, worker: &Worker) -> bool {
-        let (backend, index) = self.server;
         let process = &worker.process;
-        let status = process.live.proxies.get(backend).and_then(|proxy| proxy.status(index));
+        let proxy = process.live.proxies.get(self.place.proxy);
+        let status = proxy.and_then(|proxy| proxy.status(self.place.server));
         let serves = status.is_some_and(|status| status.admin != Admin::Maintenance);
         serves && !process.is_stopping() && self.generation == process.pool.generation(self.kind.server)
     }
@@ -146,9 +145,7 @@ async fn join(load: Load, joining: Joining, presence: Presence, mut connection: 
         }
         next.is_some()
     };
-    let (proxy, server) = joining.server;
-    let place = ServerPlace { proxy, server };
-    let watched = Watched { place, serial: kind.server, interval: joining.interval };
+    let watched = Watched { place: joining.place, serial: kind.server, interval: joining.interval };
     move_frames(worker, watched, &mut connection, &requests, look).await;
     worker.links.note_ended(pool, &requests);
     let Some((next, mut presence)) = next.zip(presence) else { return };
