@@ -51,6 +51,7 @@ targets! {
     qmux,
     qpack,
     regex,
+    resp,
     runtime_line,
     shared_counts,
     socks4,

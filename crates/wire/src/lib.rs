@@ -22,6 +22,7 @@ pub mod otlp;
 pub mod peers;
 pub mod proxy_protocol;
 pub mod rdp;
+pub mod resp;
 pub mod socks4;
 pub mod spop;
 pub mod syslog;

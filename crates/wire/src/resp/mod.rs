@@ -1,0 +1,11 @@
+//! RESP2, the protocol of Redis, Valkey and KeyDB: commands and replies
+//! (<https://redis.io/docs/latest/develop/reference/protocol-spec/>). Must never know what a command means.
+
+mod command;
+mod reply;
+
+pub use command::push_command;
+pub use reply::{Incomplete, Malformed, Next, Reply, next_reply};
+
+/// Maximum depth of arrays within arrays.
+pub const DEEPEST: usize = 4;
