@@ -53,6 +53,7 @@ pub mod shared_counts;
 mod short_text;
 mod slot_release;
 pub mod sockets;
+pub mod store;
 pub mod stream;
 pub mod stream_state;
 pub mod succession;
@@ -221,6 +222,7 @@ pub async fn serve(shared: Arc<Process>, listening: Arc<[Listening]>) {
     history::start(&worker);
     timeline::follow(&worker, false);
     count_exchange::start(&worker);
+    store::start(&worker);
     rt::spawn(rt::Class::Normal, u64::MAX, reap(Rc::clone(&worker)));
     rt::spawn(rt::Class::Normal, u64::MAX, purge(Rc::clone(&worker)));
 }

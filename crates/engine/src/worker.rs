@@ -54,6 +54,7 @@ use crate::service::log::{Logger, Targets};
 use crate::service::registry::Services;
 use crate::session::task::StreamTask;
 use crate::sockets::Sockets;
+use crate::store::Stores;
 use crate::stream_state::StreamState;
 use agents::{AgentCounters, AgentLinks};
 use arrivals::Arrivals;
@@ -126,7 +127,8 @@ impl Process {
             .with(AnonymousKey::from(program.global.anonymous_key))
             .with(Certificates::of(program))
             .with(Exchange::new(program, &live))
-            .with(Resolving::new(program));
+            .with(Resolving::new(program))
+            .with(Stores::new(program));
         Self {
             outgoing: Outgoing::new(program),
             checks: crate::check::Checks::default(),

@@ -14,6 +14,7 @@ mod gate;
 pub mod health;
 mod hedging;
 pub mod history;
+pub mod lease;
 mod load_limits;
 mod mirroring;
 mod observation;
@@ -87,6 +88,8 @@ pub struct Live {
     pub traces: trace::Traces,
     /// Caches, by their index in the program.
     pub caches: cache::Caches,
+    /// Limits of stores, by their index in the program.
+    pub limits: lease::Limits,
     /// Streams granted to multiplexed connections.
     pub stream_shares: Arc<StreamShares>,
 }
@@ -110,6 +113,7 @@ impl Live {
             traces: trace::Traces::default(),
             tables: table::Tables::new(&plan.tables, random.rotate_left(16) ^ 0xd6e8_feb8_6659_fd93),
             caches: cache::Caches::new(&plan.caches, random.rotate_left(48) ^ 0xa076_1d64_78bd_642f),
+            limits: lease::Limits::new(&plan.limits, random.rotate_left(8) ^ 0xc2b2_ae3d_27d4_eb4f),
             stream_shares: Arc::default(),
         };
         // Tracking servers start in the state of the tracked ones.

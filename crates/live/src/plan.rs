@@ -2,6 +2,7 @@
 //! that changes, nor text that must still be parsed.
 
 use crate::cache::CachePlan;
+use crate::lease::LimitPlan;
 use crate::persistence::PersistencePlan;
 use crate::table::StickTable;
 use config::spec::{
@@ -38,6 +39,7 @@ pub struct LivePlan {
     pub names: VariableNames,
     pub tables: Vec<StickTable>,
     pub caches: Vec<CachePlan>,
+    pub limits: Vec<LimitPlan>,
 }
 
 #[derive(Debug, Clone, Default)]

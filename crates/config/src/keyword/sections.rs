@@ -319,6 +319,7 @@ impl Reader<'_> {
         filter::complete(&mut self.proxies, &self.content.caches, &mut self.report);
         haterm::normalize(&mut self.proxies, &mut self.report);
         section::cache::verify(&self.content.caches, &mut self.report);
+        section::store::verify(&self.content.stores, &mut self.report);
         verify::healthchecks(&self.content.healthchecks, &mut self.report);
         verify::guids(&self.proxies, &mut self.report);
         verify::log_targets(&self.proxies, &self.global, &self.content, self.around, &mut self.report);

@@ -22,6 +22,7 @@ pub const SECTIONS: &[&str] = &[
     "peers",
     "resolvers",
     "ring",
+    "store",
     "traces",
     "userlist",
 ];

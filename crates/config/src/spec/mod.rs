@@ -43,6 +43,7 @@ mod server;
 mod shared;
 mod spoe;
 mod stats_page;
+mod store;
 mod table;
 mod threads;
 mod tls;
@@ -114,6 +115,7 @@ pub use server::{ServerLogSpec, ServerSpec};
 pub use shared::Shared;
 pub use spoe::{SpoeAgentSpec, SpoeEngineSpec, SpoeEvent, SpoeFilterSpec, SpoeGroupSpec, SpoeMessageSpec};
 pub use stats_page::StatsPageSpec;
+pub use store::{LimitSpec, LostMode, StoreSectionSpec, StoreServerSpec};
 pub use table::{DataForm, DataKind, ServerKeySpec, StoreSpec, TableKeySpec, TableSpec};
 pub use threads::{Parity, ThreadRange, ThreadsSpec};
 pub use tls::{
@@ -170,6 +172,8 @@ pub struct SectionsSpec {
     pub healthchecks: Vec<HealthcheckSpec>,
     /// `resolvers`.
     pub resolvers: Vec<ResolversSpec>,
+    /// `store`; Weir's own.
+    pub stores: Vec<StoreSectionSpec>,
     /// `userlist`.
     pub userlists: Vec<UserlistSpec>,
     /// `namespace_list`: the namespaces that PROXY headers may name.

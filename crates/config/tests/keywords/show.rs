@@ -82,7 +82,9 @@ pub fn spec(spec: &Spec) -> String {
         fcgi_apps,
         spoe_engines: _,
         otel_filters: _,
+        stores,
     } = &spec.sections;
+    stores.iter().for_each(|one| out.push_str(&format!("{one:?}\n")));
     fcgi_apps.iter().for_each(|one| fcgi::show(one, &mut out));
     acme.iter().for_each(|one| out.push_str(&format!("acme {one:?}\n")));
     caches.iter().for_each(|cache| _ = writeln!(out, "{cache:?}"));

@@ -50,6 +50,11 @@ pub trait Names {
         let _ = name;
         None
     }
+    /// The index of a limit, written as `store/limit`.
+    fn limit(&self, name: &str) -> Option<usize> {
+        let _ = name;
+        None
+    }
     /// Whether the `userlist` of that name has that group.
     fn has_group(&self, list: &str, group: &str) -> bool {
         let _ = (list, group);

@@ -38,6 +38,7 @@ mod script_maps;
 mod spoe;
 mod stats_page;
 mod stick;
+mod store;
 mod system;
 mod table;
 mod table_seat;
@@ -211,6 +212,7 @@ fn compile_seated(
     let (log_forwards, resolvers) = (compiler.log_forwards(spec, global.nbthread), compiler.resolvers(spec));
     let (acme, ocsp) = (compiler.acme(spec), compiler.ocsp(&spec.global.tls));
     let http_client = compiler.http_client(&spec.global, &resolvers);
+    let (stores, limits) = (compiler.stores(spec), store::limits(spec));
     let (peers, userlists) = (compiler.peers(spec, global.nbthread), compiler.userlists(spec));
     let spare_logs = spec.defaults.iter().map(|written| compiler.logs(&written.tcp.logs, spec)).collect();
     userlist::note_slow(&compiler.shared, &userlists, &mut proxies);
@@ -256,6 +258,8 @@ fn compile_seated(
         traces,
         tables: shared.tables.take(),
         spare_logs,
+        stores,
+        limits,
         tls,
     };
     (!failed).then_some(program)

@@ -312,6 +312,10 @@ impl Names for SpecNames<'_> {
         self.shared.indexes.tables.find(&self.shared.tables.borrow(), name, |table| Some(&table.name))
     }
 
+    fn limit(&self, name: &str) -> Option<usize> {
+        super::store::limit(self.spec, name)
+    }
+
     fn current(&self) -> Option<usize> {
         self.proxy
     }

@@ -28,6 +28,7 @@ impl Program {
             names: self.names.clone(),
             tables: self.tables.clone(),
             caches: self.caches.clone(),
+            limits: self.limits.clone(),
         };
         Live::new(plan, random)
     }

@@ -11,6 +11,7 @@ mod proxies;
 mod proxy;
 mod server;
 mod stick;
+mod store;
 mod table;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -40,7 +41,7 @@ const OWN_FETCHES: &[&[Fetch]] = &[
 ];
 
 /// The families of converters in this module.
-const OWN_CONVERTERS: &[&[Converter]] = &[proxies::TABLE, table::READ, table::KILOBYTES, table::OTHERS];
+const OWN_CONVERTERS: &[&[Converter]] = &[proxies::TABLE, store::TABLE, table::READ, table::KILOBYTES, table::OTHERS];
 
 /// All built-in fetches.
 pub static FETCHES: Rows<Fetch> = Rows::new(&[fetch::FAMILIES, OWN_FETCHES], fetch::WAITING);

@@ -33,6 +33,7 @@ mod endings;
 mod exhaustion;
 mod external;
 mod fail2ban;
+mod fleet;
 mod grpc;
 mod handover;
 mod http2_peers;

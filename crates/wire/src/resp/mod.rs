@@ -2,9 +2,11 @@
 //! (<https://redis.io/docs/latest/develop/reference/protocol-spec/>). Must never know what a command means.
 
 mod command;
+mod owned;
 mod reply;
 
 pub use command::push_command;
+pub use owned::OwnedReply;
 pub use reply::{Incomplete, Malformed, Next, Reply, next_reply};
 
 /// Maximum depth of arrays within arrays.

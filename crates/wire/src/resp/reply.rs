@@ -147,7 +147,9 @@ impl<'a> Reader<'a> {
     fn length(&self, line: &[u8]) -> Result<Option<usize>, Stop> {
         match number(line)? {
             -1 => Ok(None),
-            length => usize::try_from(length).ok().filter(|length| *length <= self.most).map(Some).ok_or(Stop::Malformed),
+            length => {
+                usize::try_from(length).ok().filter(|length| *length <= self.most).map(Some).ok_or(Stop::Malformed)
+            }
         }
     }
 
@@ -194,7 +196,9 @@ mod tests {
             let bytes = format!("{text}+next\r\n");
             assert_eq!(whole(bytes.as_bytes()), Ok(Ok((expected, text.len()))), "{text:?}");
             for shorter in 0..text.len() {
-                let Ok(Err(Incomplete { least })) = whole(&text.as_bytes()[..shorter]) else { panic!("{text:?} {shorter}") };
+                let Ok(Err(Incomplete { least })) = whole(&text.as_bytes()[..shorter]) else {
+                    panic!("{text:?} {shorter}")
+                };
                 assert!(shorter < least && least <= text.len(), "{text:?} {shorter} {least}");
             }
         }

@@ -23,6 +23,7 @@ mod spoe_agent;
 mod spoe_group;
 mod spoe_message;
 mod stick_table;
+pub(super) mod store;
 mod traces;
 mod userlist;
 
@@ -126,6 +127,8 @@ pub(crate) static TABLE: &[SectionRow] = &[
     section("resolvers", "<name>", "Name servers.", resolvers::TABLE).opened(resolvers::open, None),
     section("ring", "<name>", "A ring of log lines, read by servers.", ring::TABLE)
         .opened(ring::open, Some("unknown statement")),
+    section("store", "<name>", "Weir's own: a server whose limits hold over several nodes.", store::TABLE)
+        .opened(store::open, None),
     section("traces", "", "Developers' traces.", traces::TABLE).opened(traces::open, None),
     section("userlist", "<name>", "Users and groups.", userlist::TABLE).opened(userlist::open, None),
     SectionRow {

@@ -35,6 +35,7 @@ mod servers;
 mod sessions;
 mod sockets;
 mod stat;
+mod stores;
 mod tables;
 mod ticket_keys;
 mod traces;
@@ -88,6 +89,7 @@ const TABLES: &[&[Command<Worker>]] = &[
     frontends::TABLE,
     quic::TABLE,
     sessions::TABLE,
+    stores::TABLE,
     tables::TABLE,
     variables::TABLE,
     certificates::TABLE,

@@ -1,0 +1,29 @@
+//! Requests of tokens to the store, and its answers. Must never refer to an entry by anything but numbers.
+
+/// A request for one key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    pub(super) part: u32,
+    pub(super) slot: u32,
+    pub(super) generation: u32,
+    pub(super) epoch: u32,
+    /// The key as it is written in the store, without prefix.
+    pub key: Vec<u8>,
+    /// Tokens taken without a lease; negative: tokens given back.
+    pub spent: i64,
+    /// Tokens requested.
+    pub want: u32,
+}
+
+/// The answer for one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grant {
+    Tokens {
+        /// Tokens granted.
+        count: u32,
+        /// Tokens left in the store; negative: more were taken than it had.
+        left: i64,
+    },
+    /// The store holds other data for the key.
+    Foreign,
+}

@@ -1,0 +1,359 @@
+//! A shard of a limit: its keys in an array, chained by hash. Used only under the lock of its owner. Must never hold more keys
+//! than its maximum.
+
+use super::ask::{Ask, Grant};
+use super::entry::{ACTIVE, Entry, FOREIGN, IN_FLIGHT, Pace, RECENT, URGENT};
+use super::key;
+use super::standing::Standing;
+use base::moment::Moment;
+use config::spec::LostMode;
+use std::time::Duration;
+
+/// No entry.
+const NONE: u32 = u32::MAX;
+/// Initial number of buckets.
+const FIRST_BUCKETS: usize = 8;
+/// Entries that the hand of eviction passes at most.
+const LOOKED_AT: u32 = 16;
+/// Refreshes without demand until the tokens of a key are given back.
+const PATIENCE: u8 = 5;
+/// Minimum time over which demand is averaged, in milliseconds.
+const AVERAGED: u32 = 100;
+
+/// Numbers of a limit on this node.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LimitCounts {
+    /// Keys that are kept.
+    pub keys: u64,
+    /// Tokens of leases that were not spent.
+    pub leased: u64,
+    /// Requests that were admitted, and those of them without a lease.
+    pub admitted: u64,
+    pub optimistic: u64,
+    /// Requests that exceeded the limit.
+    pub exceeded: u64,
+    /// Keys that were dropped for others.
+    pub evicted: u64,
+    /// Keys for which the store holds other data.
+    pub foreign: u64,
+}
+
+impl LimitCounts {
+    /// Adds two sets of numbers.
+    pub fn plus(self, other: &Self) -> Self {
+        Self {
+            keys: self.keys + other.keys,
+            leased: self.leased + other.leased,
+            admitted: self.admitted + other.admitted,
+            optimistic: self.optimistic + other.optimistic,
+            exceeded: self.exceeded + other.exceeded,
+            evicted: self.evicted + other.evicted,
+            foreign: self.foreign + other.foreign,
+        }
+    }
+}
+
+/// How many tokens a key should have.
+pub(super) struct Target {
+    /// The time that they should last.
+    pub(super) ahead: Duration,
+    /// Maximum number.
+    pub(super) most: u32,
+}
+
+impl Target {
+    /// Returns the number of tokens for a demand since `elapsed` milliseconds.
+    fn tokens(&self, demand: u32, elapsed: u32) -> u32 {
+        let ahead = self.ahead.as_millis() as u64;
+        let tokens = u64::from(demand) * ahead / u64::from(elapsed.max(AVERAGED));
+        tokens.clamp(1, self.most.into()) as u32
+    }
+}
+
+/// A shard.
+#[derive(Debug)]
+pub(super) struct Shard {
+    entries: Vec<Entry>,
+    keys: Vec<Box<[u8]>>,
+    buckets: Vec<u32>,
+    /// Slots of keys in use, and of those that need an answer soon.
+    active: Vec<u32>,
+    urgent: Vec<u32>,
+    /// Position in `active` at which the next refresh continues.
+    cursor: usize,
+    /// Position of eviction.
+    hand: u32,
+    most: u32,
+    counts: LimitCounts,
+}
+
+impl Shard {
+    pub(super) fn new(most: u32) -> Self {
+        Self {
+            entries: Vec::new(),
+            keys: Vec::new(),
+            buckets: Vec::new(),
+            active: Vec::new(),
+            urgent: Vec::new(),
+            cursor: 0,
+            hand: 0,
+            most,
+            counts: LimitCounts::default(),
+        }
+    }
+
+    /// Returns the slot of a key, whose state is that of an epoch. Creates it if necessary, evicting another one if the shard is
+    /// full.
+    #[inline]
+    pub(super) fn obtain(&mut self, hash: u32, key: &[u8], epoch: u32, allowance: impl FnOnce() -> u32) -> usize {
+        let slot = match self.find(hash, key) {
+            Some(slot) => slot as usize,
+            None => self.insert(hash, key) as usize,
+        };
+        let entry = &mut self.entries[slot];
+        entry.flags |= RECENT;
+        if entry.epoch != epoch {
+            entry.begin(epoch, allowance());
+            self.hurry(slot);
+        }
+        slot
+    }
+
+    #[inline]
+    fn find(&self, hash: u32, key: &[u8]) -> Option<u32> {
+        let mut at = *self.buckets.get(self.bucket(hash))?;
+        // The chain ends with [`NONE`], which is out of bounds.
+        while let Some(entry) = self.entries.get(at as usize) {
+            if entry.hash == hash && *self.keys[at as usize] == *key {
+                return Some(at);
+            }
+            at = entry.next;
+        }
+        None
+    }
+
+    #[inline]
+    fn bucket(&self, hash: u32) -> usize {
+        hash as usize & self.buckets.len().wrapping_sub(1)
+    }
+
+    /// Creates the entry of a key, without a valid epoch.
+    #[inline(never)]
+    fn insert(&mut self, hash: u32, key: &[u8]) -> u32 {
+        let at = if self.entries.len() < self.most as usize {
+            if self.entries.len() >= self.buckets.len() {
+                self.grow();
+            }
+            self.entries.push(Entry::default());
+            self.keys.push(key.into());
+            self.entries.len() as u32 - 1
+        } else {
+            let at = self.evict();
+            self.keys[at as usize] = key.into();
+            at
+        };
+        let bucket = self.bucket(hash);
+        let next = std::mem::replace(&mut self.buckets[bucket], at);
+        let entry = &mut self.entries[at as usize];
+        // The lists may contain the slot already; its next key stays there.
+        let listed = entry.flags & (ACTIVE | URGENT);
+        let generation = entry.generation.wrapping_add(1);
+        // No state of a store has this number before 4 billion changes.
+        *entry = Entry { hash, next, generation, epoch: u32::MAX, flags: listed, ..Entry::default() };
+        at
+    }
+
+    /// Doubles the buckets.
+    fn grow(&mut self) {
+        self.buckets = vec![NONE; (self.buckets.len() * 2).max(FIRST_BUCKETS)];
+        for at in 0..self.entries.len() {
+            let bucket = self.bucket(self.entries[at].hash);
+            self.entries[at].next = std::mem::replace(&mut self.buckets[bucket], at as u32);
+        }
+    }
+
+    /// Removes a key: one that was not used for some time, or has no debt, if the hand finds one soon. Returns its slot.
+    fn evict(&mut self) -> u32 {
+        let (mut chosen, mut least) = (self.hand, u32::MAX);
+        for _ in 0..LOOKED_AT {
+            let at = self.hand;
+            self.hand = (self.hand + 1) % self.most;
+            let entry = &mut self.entries[at as usize];
+            if entry.debt < least {
+                (chosen, least) = (at, entry.debt);
+            }
+            if !entry.has(RECENT) && entry.debt == 0 {
+                chosen = at;
+                break;
+            }
+            entry.flags &= !RECENT;
+        }
+        self.counts.evicted += 1;
+        let Entry { hash, next, .. } = self.entries[chosen as usize];
+        let bucket = self.bucket(hash);
+        if self.buckets[bucket] == chosen {
+            self.buckets[bucket] = next;
+        } else {
+            let mut before = self.buckets[bucket];
+            while let Some(entry) = self.entries.get_mut(before as usize) {
+                if entry.next == chosen {
+                    entry.next = next;
+                    break;
+                }
+                before = entry.next;
+            }
+        }
+        chosen
+    }
+
+    /// Marks a key as one that needs an answer of the store soon.
+    #[inline]
+    fn hurry(&mut self, slot: usize) {
+        let entry = &mut self.entries[slot];
+        if !entry.has(URGENT) {
+            entry.flags |= URGENT;
+            self.urgent.push(slot as u32);
+        }
+    }
+
+    /// Takes a token for a request; false: the limit is exceeded.
+    #[inline]
+    pub(super) fn take(&mut self, slot: usize, pace: &Pace, lost: LostMode, now: Moment) -> bool {
+        let entry = &mut self.entries[slot];
+        entry.demand = entry.demand.saturating_add(1);
+        let is_lost = Standing::is_lost(entry.epoch) || entry.has(FOREIGN);
+        if !entry.has(ACTIVE) {
+            entry.flags |= ACTIVE;
+            self.active.push(slot as u32);
+        }
+        let (debt, had) = (entry.debt, entry.tokens);
+        let admitted = match lost {
+            LostMode::Open if is_lost => true,
+            LostMode::Closed if is_lost => false,
+            _ => entry.conforms(pace, now) && (is_lost || entry.spend()),
+        };
+        if admitted {
+            entry.admit(pace, now);
+            self.counts.admitted += 1;
+        } else {
+            self.counts.exceeded += 1;
+        }
+        if entry.debt > debt {
+            self.counts.optimistic += 1;
+            // The lease was not sufficient.
+            if debt == 0 && had == 0 {
+                self.hurry(slot);
+            }
+        }
+        admitted
+    }
+
+    /// Adds requests for urgent keys, `most` at a time.
+    pub(super) fn ask_urgent(&mut self, part: u32, now: Moment, most: usize, out: &mut Vec<Ask>) {
+        let target = Target { ahead: Duration::from_millis(AVERAGED.into()), most: u32::MAX };
+        for _ in 0..most {
+            let Some(slot) = self.urgent.pop() else { return };
+            let entry = &mut self.entries[slot as usize];
+            entry.flags &= !URGENT;
+            if !entry.has(IN_FLIGHT) && !Standing::is_lost(entry.epoch) {
+                let wanted = target.tokens(entry.demand, AVERAGED);
+                self.push(part, slot, wanted, now, out);
+            }
+        }
+    }
+
+    /// Adds requests for keys that were used, and removes idle ones from the list.
+    pub(super) fn ask_due(&mut self, part: u32, now: Moment, target: &Target, most: usize, out: &mut Vec<Ask>) {
+        let end = out.len() + most;
+        for _ in 0..self.active.len() {
+            if out.len() >= end {
+                return;
+            }
+            if self.cursor >= self.active.len() {
+                self.cursor = 0;
+            }
+            let slot = self.active[self.cursor];
+            if self.refresh(part, slot, now, target, out) {
+                self.cursor += 1;
+            } else {
+                self.entries[slot as usize].flags &= !ACTIVE;
+                self.active.swap_remove(self.cursor);
+            }
+        }
+    }
+
+    /// Adds a request for a key if it is due. False: the key is idle, and has no tokens and no debt.
+    fn refresh(&mut self, part: u32, slot: u32, now: Moment, target: &Target, out: &mut Vec<Ask>) -> bool {
+        let entry = &mut self.entries[slot as usize];
+        if entry.has(IN_FLIGHT) {
+            return true;
+        }
+        if Standing::is_lost(entry.epoch) {
+            entry.demand = 0;
+            return false;
+        }
+        if entry.demand > 0 {
+            entry.idle = 0;
+            let elapsed = millis(now).wrapping_sub(entry.asked);
+            let wanted = target.tokens(entry.demand, elapsed);
+            self.push(part, slot, wanted, now, out);
+            return true;
+        }
+        entry.idle = entry.idle.saturating_add(1);
+        let is_idle = entry.idle >= PATIENCE;
+        if entry.debt > 0 || (is_idle && entry.tokens > 0) {
+            self.push(part, slot, 0, now, out);
+        } else if is_idle {
+            return false;
+        }
+        true
+    }
+
+    /// Adds a request, so that a key has `wanted` tokens: more than twice as many are given back. None is added if there is
+    /// nothing to request or to report; demand is then averaged over a longer time.
+    fn push(&mut self, part: u32, slot: u32, wanted: u32, now: Moment, out: &mut Vec<Ask>) {
+        let entry = &mut self.entries[slot as usize];
+        let excess = if entry.tokens > wanted.saturating_mul(2) { entry.tokens - wanted } else { 0 };
+        let want = wanted.saturating_sub(entry.tokens);
+        let spent = i64::from(entry.debt) - i64::from(excess);
+        if want == 0 && spent == 0 {
+            return;
+        }
+        entry.tokens -= excess;
+        entry.debt = 0;
+        (entry.demand, entry.asked) = (0, millis(now));
+        entry.flags |= IN_FLIGHT;
+        let (generation, epoch) = (entry.generation, entry.epoch);
+        let mut key = Vec::new();
+        key::push(&self.keys[slot as usize], &mut key);
+        out.push(Ask { part, slot, generation, epoch, key, spent, want });
+    }
+
+    /// Applies an answer.
+    pub(super) fn settle(&mut self, ask: &Ask, grant: Grant, standing: &Standing) {
+        let Some(entry) = self.entries.get_mut(ask.slot as usize) else { return };
+        if (entry.generation, entry.epoch) != (ask.generation, ask.epoch) || ask.epoch != standing.epoch() {
+            return;
+        }
+        entry.flags &= !(IN_FLIGHT | FOREIGN);
+        match grant {
+            Grant::Tokens { count, left } => {
+                entry.tokens = entry.tokens.saturating_add(count.min(ask.want));
+                entry.allowance = standing.allowance(left).saturating_sub(entry.debt);
+            }
+            Grant::Foreign => entry.flags |= FOREIGN,
+        }
+    }
+
+    /// Returns the numbers of the shard.
+    pub(super) fn counts(&self) -> LimitCounts {
+        let leased = self.active.iter().map(|slot| u64::from(self.entries[*slot as usize].tokens)).sum();
+        let foreign = self.active.iter().filter(|slot| self.entries[**slot as usize].has(FOREIGN)).count() as u64;
+        LimitCounts { keys: self.entries.len() as u64, leased, foreign, ..self.counts }
+    }
+}
+
+/// Returns milliseconds that wrap.
+fn millis(now: Moment) -> u32 {
+    (now.as_nanos() / 1_000_000) as u32
+}
