@@ -228,33 +228,32 @@ fn a_request_that_was_rejected_as_early_data_is_sent_again() {
 /// The server has rejected the early data of requests, and permits fewer: the last one is sent on another connection.
 #[test]
 fn requests_beyond_the_new_limit_of_streams_are_sent_elsewhere() {
-    for (limit, connections) in [(0, vec![2]), (2, vec![1, 1, 2])] {
-        let connections = std::rc::Rc::new(connections);
-        shared("    retry-on 0rtt-rejected conn-failure").run(move |world| {
-            let connections = std::rc::Rc::clone(&connections);
-            async move {
+    const ROWS: [(u32, &[usize]); 2] = [(0, &[2]), (2, &[1, 1, 2])];
+    for (limit, connections) in ROWS {
+        for retry_on in ["0rtt-rejected conn-failure", "0rtt-rejected"] {
+            shared(&format!("    retry-on {retry_on}")).run(move |world| async move {
                 let mut origin = Origin::with_tls(ORIGIN, early_quic_server());
                 let mut client = Peer::connect(WEIR).await;
                 meet(&mut origin, &mut client).await;
                 origin.serve_streams(early_quic_server(), limit);
                 let mut clients = Vec::new();
-                for _ in &*connections {
+                for _ in connections {
                     clients.push(ask_alone("GET /").await);
                 }
                 sleep(50).await;
                 origin.until(|origin| origin.connections() == 2).await;
                 origin.serve(early_quic_server());
-                for expected in &*connections {
+                for &expected in connections {
                     let stream = origin.request().await;
-                    assert_eq!((stream.connection, origin.asked(stream).early), (*expected, false));
+                    assert_eq!((stream.connection, origin.asked(stream).early), (expected, false));
                     origin.answer(stream, HEAD, b"one").await;
                 }
                 for client in &mut clients {
                     origin.beside(client.expect(answer_at_client("one"))).await;
                 }
                 world.forget_log();
-            }
-        });
+            });
+        }
     }
 }
 
