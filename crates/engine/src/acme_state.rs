@@ -8,18 +8,19 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use base::moment::{Moment, WallTime};
+use tls::account::AccountKey;
 
 /// Delay after a first failed attempt; doubled after each further one.
-const FIRST_PAUSE: Duration = Duration::from_secs(300);
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_secs(300);
 /// Upper bound on the delay after failures.
-const LONGEST_PAUSE: Duration = Duration::from_secs(12 * 3600);
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(12 * 3600);
 
 /// State of all ACME certificates.
 #[derive(Debug, Default)]
 pub struct Registry {
     inner: Mutex<Inner>,
-    /// Set while tokens are offered, so that requests do not take the lock otherwise.
-    has_tokens: AtomicBool,
+    /// Set while tokens are offered, or all tokens are answered, so that requests do not take the lock otherwise.
+    has_answers: AtomicBool,
     /// Directory in which certificates are stored.
     folder: OnceLock<Arc<rt::Folder>>,
 }
@@ -29,11 +30,46 @@ struct Inner {
     certificates: BTreeMap<Box<str>, RenewalState>,
     /// `http-01` key authorizations, by token.
     tokens: BTreeMap<Box<str>, Box<str>>,
+    /// The account that nodes share over a store. All tokens are answered with its thumbprint.
+    account: Option<SharedAccount>,
+    /// Versions of the certificates that were obtained from the store, or published in it, by identifier.
+    versions: BTreeMap<Box<str>, u64>,
     /// Whether an operator has set the record, by certificate and domain.
     records: BTreeMap<(Box<str>, Box<str>), bool>,
     waiting: Vec<Waker>,
     /// Something has changed since the scheduler last looked.
     is_due: bool,
+}
+
+/// The account that nodes share.
+#[derive(Debug, Clone)]
+pub struct SharedAccount {
+    pub key: Arc<AccountKey>,
+    /// The key in PEM.
+    pub text: Arc<[u8]>,
+    thumbprint: Box<str>,
+}
+
+impl SharedAccount {
+    /// Parses a key in PEM.
+    ///
+    /// # Errors
+    /// The reason why it cannot be used.
+    pub fn read(text: &[u8]) -> Result<Self, String> {
+        let key = AccountKey::read(text)?;
+        let thumbprint = key.thumbprint().into();
+        Ok(Self { key: Arc::new(key), text: text.into(), thumbprint })
+    }
+}
+
+/// The end of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attempt {
+    Obtained,
+    /// The next attempt is delayed by the number of failures.
+    Failed,
+    /// The next attempt is delayed by the time that holds for all nodes.
+    Paused(Duration),
 }
 
 /// Renewal state of a certificate.
@@ -120,14 +156,49 @@ impl Registry {
         left
     }
 
-    /// Whether any challenge token is offered. Called for each request; takes no lock.
+    /// Whether any challenge token is answered. Called for each request; takes no lock.
     pub fn is_asked(&self) -> bool {
-        self.has_tokens.load(Ordering::Relaxed)
+        self.has_answers.load(Ordering::Relaxed)
     }
 
     /// Returns the key authorization for a token.
     pub fn answer(&self, token: &[u8]) -> Option<Box<str>> {
-        self.lock().tokens.get(std::str::from_utf8(token).ok()?).cloned()
+        let token = std::str::from_utf8(token).ok()?;
+        let inner = self.lock();
+        let shared = || inner.account.as_ref().filter(|_| is_token(token));
+        let made = || shared().map(|account| format!("{token}.{}", account.thumbprint).into());
+        inner.tokens.get(token).cloned().or_else(made)
+    }
+
+    /// Returns the account that nodes share.
+    pub(crate) fn account(&self) -> Option<SharedAccount> {
+        self.lock().account.clone()
+    }
+
+    /// Sets the account that nodes share. Renewals that have waited for it begin.
+    pub(crate) fn set_account(&self, account: SharedAccount) {
+        self.change(|inner| {
+            inner.account = Some(account);
+            inner.is_due = true;
+            self.note_answers(inner);
+        });
+    }
+
+    /// Returns the version of a certificate that nodes share; 0: none was obtained.
+    pub(crate) fn version(&self, id: &str) -> u64 {
+        self.lock().versions.get(id).copied().unwrap_or(0)
+    }
+
+    /// Records the version of a certificate that was installed. The renewal is scheduled again.
+    pub(crate) fn set_version(&self, id: &str, version: u64) {
+        self.change(|inner| {
+            inner.versions.insert(id.into(), version);
+            inner.is_due = true;
+        });
+    }
+
+    fn note_answers(&self, inner: &Inner) {
+        self.has_answers.store(!inner.tokens.is_empty() || inner.account.is_some(), Ordering::Relaxed);
     }
 
     pub(crate) fn set_due(&self, name: &str, due: Option<WallTime>) {
@@ -143,16 +214,18 @@ impl Registry {
         (standing.state, standing.is_ordered) = (State::Running, false);
     }
 
-    pub(crate) fn end(&self, name: &str, is_good: bool, now: Moment) {
+    pub(crate) fn end(&self, name: &str, attempt: Attempt, now: Moment) {
         self.change(|inner| {
             let standing = inner.certificates.entry(name.into()).or_default();
             standing.state = State::Stopped;
-            if is_good {
-                (standing.failures, standing.paused) = (0, None);
-            } else {
-                let pause = FIRST_PAUSE.saturating_mul(1 << standing.failures.min(16)).min(LONGEST_PAUSE);
-                standing.failures = standing.failures.saturating_add(1);
-                standing.paused = Some(now + pause);
+            match attempt {
+                Attempt::Obtained => (standing.failures, standing.paused) = (0, None),
+                Attempt::Failed => {
+                    let pause = FIRST_PAUSE.saturating_mul(1 << standing.failures.min(16)).min(LONGEST_PAUSE);
+                    standing.failures = standing.failures.saturating_add(1);
+                    standing.paused = Some(now + pause);
+                }
+                Attempt::Paused(pause) => standing.paused = Some(now + pause),
             }
             inner.is_due = true;
         });
@@ -175,14 +248,15 @@ impl Registry {
     }
 
     pub(crate) fn add_token(&self, token: &str, answer: &str) {
-        self.lock().tokens.insert(token.into(), answer.into());
-        self.has_tokens.store(true, Ordering::Relaxed);
+        let mut inner = self.lock();
+        inner.tokens.insert(token.into(), answer.into());
+        self.note_answers(&inner);
     }
 
     pub(crate) fn remove_token(&self, token: &str) {
         let mut inner = self.lock();
         inner.tokens.remove(token);
-        self.has_tokens.store(!inner.tokens.is_empty(), Ordering::Relaxed);
+        self.note_answers(&inner);
     }
 
     /// Waits until an operator has set the records of these domains.
@@ -203,6 +277,12 @@ impl Registry {
         .await;
         drop(awaited);
     }
+}
+
+/// Whether all tokens of this form are answered: base64url, of 128 bits or more (RFC 8555, section 8.3).
+fn is_token(token: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    (22..=256).contains(&token.len()) && token.bytes().all(is_letter)
 }
 
 /// Removes awaited records when dropped.
@@ -233,12 +313,39 @@ mod tests {
         for _ in 0..10 {
             registry.begin("a");
             assert_eq!(registry.standing("a").state, State::Running);
-            registry.end("a", false, now);
+            registry.end("a", Attempt::Failed, now);
             pauses.push(registry.standing("a").paused_until(now).as_secs());
         }
         assert_eq!(pauses, [300, 600, 1200, 2400, 4800, 9600, 19_200, 38_400, 43_200, 43_200]);
-        registry.end("a", true, now);
+        registry.end("a", Attempt::Paused(Duration::from_secs(7)), now);
+        assert_eq!(registry.standing("a").paused_until(now), Duration::from_secs(7));
+        registry.end("a", Attempt::Obtained, now);
         assert_eq!(registry.standing("a").paused_until(now), Duration::ZERO);
+    }
+
+    #[test]
+    fn nodes_with_one_account_answer_each_token() {
+        let registry = Registry::default();
+        let key = tls::issue::Key::generate(tls::issue::KeyKind::P256).unwrap().to_pem();
+        let account = SharedAccount::read(key.as_bytes()).unwrap();
+        let thumbprint = account.key.thumbprint();
+        registry.set_account(account);
+        let rows = [
+            ("LoqXcYV8q5ONbJQxbmR7SC", true),
+            ("LoqXcYV8q5ONbJQxbmR7S", false),
+            ("LoqXcYV8q5ONbJQxbmR7S-_9", true),
+            ("LoqXcYV8q5ONbJQxbmR7S=", false),
+            ("LoqXcYV8q5ONbJQxbmR7S/../../x", false),
+            (&"a".repeat(256), true),
+            (&"a".repeat(257), false),
+        ];
+        for (token, is_answered) in rows {
+            let expected = is_answered.then(|| format!("{token}.{thumbprint}"));
+            assert_eq!(registry.answer(token.as_bytes()).as_deref(), expected.as_deref(), "{token}");
+        }
+        registry.add_token("t", "t.x");
+        registry.remove_token("t");
+        assert!(registry.is_asked());
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub mod quic;
 pub mod record;
 pub mod resumption;
 pub mod revocation;
+pub mod sealed;
 pub mod server;
 mod sessions;
 pub mod signature;

@@ -35,7 +35,7 @@ pub fn prepare(
     };
     // Several sections may use the same account.
     let mut made: HashMap<Box<str>, Arc<AccountKey>> = HashMap::new();
-    for section in program.acme.sections.iter_mut().filter(|section| section.key.is_none()) {
+    for section in program.acme.sections.iter_mut().filter(|section| section.key.is_none() && !section.is_shared) {
         if let Some(key) = made.get(&section.key_file) {
             section.key = Some(Arc::clone(key));
             continue;

@@ -44,6 +44,8 @@ pub struct AcmeSpec {
     pub provider: Option<String>,
     /// `reuse-key on`.
     pub reuses_key: bool,
+    /// `shared-store`: name of the store over which nodes share orders and certificates; Weir only.
+    pub store: Option<Spanned<String>>,
 }
 
 /// `challenge`: proof of control over a domain.
@@ -111,6 +113,7 @@ impl AcmeSpec {
             profile: None,
             provider: None,
             reuses_key: false,
+            store: None,
         }
     }
 }

@@ -24,8 +24,34 @@ const STALE_NONCES: u32 = 15;
 /// Longest `Retry-After` that is respected; a longer one ends the attempt.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
+/// Pause after `rateLimited` without `Retry-After`.
+const USUAL_REFUSAL: Duration = Duration::from_secs(3600);
+
 /// Why a certificate was not obtained.
-pub(super) type Reason = String;
+#[derive(Debug)]
+pub(super) struct Reason {
+    text: String,
+    /// Time for which the server refuses further requests of the account.
+    pub refusal: Option<Duration>,
+}
+
+impl From<String> for Reason {
+    fn from(text: String) -> Self {
+        Self { text, refusal: None }
+    }
+}
+
+impl From<&str> for Reason {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl std::fmt::Display for Reason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
 
 /// Sequence of requests to one ACME server, on behalf of an account.
 pub(super) struct Dialogue<'a> {
@@ -39,17 +65,17 @@ pub(super) struct Dialogue<'a> {
 }
 
 impl<'a> Dialogue<'a> {
-    /// Reads the server's directory, and creates the account if it does not exist.
+    /// Reads the server's directory, and creates the account of a key if it does not exist.
     pub(super) async fn begin(
         worker: &'a Rc<Worker>,
         name: &'a str,
-        section: &'a AcmeSection,
+        section: &AcmeSection,
+        key: Arc<AccountKey>,
     ) -> Result<Dialogue<'a>, Reason> {
-        let key = section.key.clone().ok_or("the account has no key")?;
         let answer = plain(worker, name, "GET", &section.directory, "getting directory URL").await?;
         let directory = acme::directory(&answer.body).ok_or("invalid directory")?;
         if directory.needs_binding && section.binding.is_none() {
-            return Err("the server wants accounts to be bound: see eab-key-id and eab-mac-key".to_owned());
+            return Err("the server wants accounts to be bound: see eab-key-id and eab-mac-key".into());
         }
         let mut dialogue = Self { worker, name, key, directory, account: None, nonce: None };
         let url = dialogue.directory.new_account.clone();
@@ -91,7 +117,7 @@ impl<'a> Dialogue<'a> {
             if let Ok(answer) = &outcome {
                 self.nonce = nonce_of(answer);
                 if (200..300).contains(&answer.head.status()) {
-                    return outcome.map_err(|failure| failure.to_string());
+                    return outcome.map_err(|failure| failure.to_string().into());
                 }
                 // Nonces expire when unused: the error response contains a fresh one.
                 if Problem::read(&answer.body).is_bad_nonce() && stale < STALE_NONCES {
@@ -106,7 +132,7 @@ impl<'a> Dialogue<'a> {
     async fn fresh_nonce(&self) -> Result<String, Reason> {
         let url = &self.directory.new_nonce;
         let answer = plain(self.worker, self.name, "HEAD", url, "getting a nonce").await?;
-        nonce_of(&answer).ok_or_else(|| "the server gives no nonce".to_owned())
+        nonce_of(&answer).ok_or_else(|| "the server gives no nonce".into())
     }
 }
 
@@ -154,17 +180,22 @@ async fn pause(
     repetition: u32,
 ) -> Result<u32, Reason> {
     let usual = Duration::from_secs(3_u64.pow(repetition + 1));
+    let mut refusal = None;
     let (reason, wait) = match outcome {
         Err(failure) => (format!("invalid HTTP status code 0 when {what} ({failure})"), Some(usual)),
         Ok(answer) => {
             let (status, problem) = (answer.head.status(), Problem::read(&answer.body));
-            let is_transient = status == 429 || status >= 500 || problem.is_rate_limit();
+            let is_limited = status == 429 || problem.is_rate_limit();
+            refusal = is_limited.then(|| retry_after(answer).unwrap_or(USUAL_REFUSAL));
+            let is_transient = status >= 500 || is_limited;
             let wait = retry_after(answer).unwrap_or(usual);
             let reason = format!("invalid HTTP status code {status} when {what} ({problem})");
             (reason, Some(wait).filter(|_| is_transient))
         }
     };
-    let Some(wait) = wait.filter(|wait| repetition < REPETITIONS && *wait <= LONGEST_WAIT) else { return Err(reason) };
+    let Some(wait) = wait.filter(|wait| repetition < REPETITIONS && *wait <= LONGEST_WAIT) else {
+        return Err(Reason { text: reason, refusal });
+    };
     let text = format!("{reason}, retrying in {}s ({}/{REPETITIONS} retries)...", wait.as_secs(), repetition + 1);
     log_message(worker, LogLevel::Notice, name, &text);
     rt::sleep(wait).await;

@@ -4,6 +4,7 @@
 mod dialogue;
 mod order;
 mod proof;
+mod shared;
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -11,10 +12,11 @@ use std::time::Duration;
 use base::moment::WallTime;
 use config::diagnostic::Severity;
 use config::spec::LogLevel;
-use policy::program::AcmeCertificate;
+use policy::program::{Acme, AcmeCertificate};
 use tls::x509;
 
-use crate::acme_state::State;
+use self::dialogue::Reason;
+use crate::acme_state::{Attempt, State};
 use crate::certificates::Certificates;
 use crate::worker::Worker;
 
@@ -23,8 +25,29 @@ const LOOK: Duration = Duration::from_secs(12 * 3600);
 
 /// Starts certificate renewal. Only the first worker does so.
 pub fn start(worker: &Rc<Worker>) {
-    if worker.id == 0 && !worker.generation().program.acme.certificates.is_empty() {
+    let acme = &worker.generation().program.acme;
+    if worker.id == 0 && !acme.certificates.is_empty() {
         rt::spawn(rt::Class::Normal, rt::NO_TAG, schedule(Rc::clone(worker)));
+        if acme.shared.is_some() {
+            rt::spawn(rt::Class::Normal, rt::NO_TAG, shared::follow(Rc::clone(worker)));
+        }
+    }
+}
+
+/// Why a certificate was not obtained, and when the next attempt is made.
+enum Failure {
+    Refused {
+        reason: Reason,
+        /// The time until the next attempt of any node; `None`: this process decides.
+        pause: Option<Duration>,
+    },
+    /// An attempt of another node has failed. This is the time until the next one.
+    Paused(Duration),
+}
+
+impl From<Reason> for Failure {
+    fn from(reason: Reason) -> Self {
+        Self::Refused { reason, pause: None }
     }
 }
 
@@ -51,12 +74,14 @@ async fn schedule(worker: Rc<Worker>) {
             let due = certificate.and_then(|certificate| due(own, certificate.der(), jitter));
             registry.set_due(&own.name, due.filter(|_| acme.schedules));
             let left = match due {
+                // Nothing is ordered before the account is known.
+                _ if is_shared(acme, own) && registry.account().is_none() => continue,
                 _ if standing.is_ordered => Duration::ZERO,
                 Some(due) if acme.schedules => until(due, rt::wall()).max(standing.paused_until(rt::now())),
                 _ => continue,
             };
             if left.is_zero() {
-                begin(&worker, own);
+                begin(&worker, own, standing.is_ordered);
             } else {
                 next = next.min(left);
             }
@@ -70,22 +95,52 @@ async fn schedule(worker: Rc<Worker>) {
 }
 
 /// Starts a task that obtains a certificate.
-fn begin(worker: &Rc<Worker>, own: &AcmeCertificate) {
+fn begin(worker: &Rc<Worker>, own: &AcmeCertificate, is_ordered: bool) {
     let (worker, own) = (Rc::clone(worker), own.clone());
     worker.process.upkeep.acme.begin(&own.name);
     rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
         log_message(&worker, LogLevel::Notice, &own.name, "Starting update of the certificate.");
-        let outcome = order::obtain(&worker, &own).await;
-        match &outcome {
-            Ok(()) => log_message(&worker, LogLevel::Notice, &own.name, "Successful update of the certificate."),
-            Err(why) => {
-                let text = format!("{why} Aborting.");
+        let attempt = match obtain(&worker, &own, is_ordered).await {
+            Ok(()) => {
+                log_message(&worker, LogLevel::Notice, &own.name, "Successful update of the certificate.");
+                Attempt::Obtained
+            }
+            Err(Failure::Refused { reason, pause }) => {
+                let text = format!("{reason} Aborting.");
                 log_message(&worker, LogLevel::Notice, &own.name, &text);
                 worker.process.host.say(Severity::Warning, &format!("acme: {}: {text}", own.name));
+                pause.map_or(Attempt::Failed, Attempt::Paused)
             }
-        }
-        worker.process.upkeep.acme.end(&own.name, outcome.is_ok(), rt::now());
+            Err(Failure::Paused(pause)) => {
+                let text = format!("Another node has failed, next attempt in {}s.", pause.as_secs());
+                log_message(&worker, LogLevel::Notice, &own.name, &text);
+                Attempt::Paused(pause)
+            }
+        };
+        worker.process.upkeep.acme.end(&own.name, attempt, rt::now());
     });
+}
+
+/// Obtains a certificate and installs it.
+async fn obtain(worker: &Rc<Worker>, own: &AcmeCertificate, is_ordered: bool) -> Result<(), Failure> {
+    let section = worker.generation().program.acme.sections.get(own.section).cloned();
+    let section = section.ok_or_else(|| Reason::from("there is no such section"))?;
+    match section.is_shared {
+        true => shared::obtain(worker, own, &section, is_ordered).await,
+        false => Ok(order::obtain(worker, own, &section).await?),
+    }
+}
+
+/// Whether nodes share a certificate.
+fn is_shared(acme: &Acme, own: &AcmeCertificate) -> bool {
+    acme.sections.get(own.section).is_some_and(|section| section.is_shared)
+}
+
+/// Whether the certificate in use is due for renewal.
+fn is_due(worker: &Worker, own: &AcmeCertificate) -> bool {
+    let certificate = worker.process.service::<Certificates>().lock().find(&worker.generation().program, &own.name);
+    let due = certificate.and_then(|certificate| due(own, certificate.der(), 0));
+    due.is_none_or(|due| until(due, rt::wall()).is_zero())
 }
 
 /// Returns the renewal time of a certificate. A self-signed one that Weir keeps is a placeholder: it is due at once. `None`: the

@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use expression::sample::Sink;
 use live::timeline::Author;
-use live::trace::{Level, Subject, events};
+use live::trace::{Event, Level, Subject, events};
 use policy::program::{AcmeCertificate, AcmeSection, PROVISIONING_RING};
-use tls::account::base64url;
+use tls::account::{AccountKey, base64url};
 use tls::certificate::Draft;
 use tls::issue::Key;
 use wire::acme::{self, Authorization, Order, Status};
 
 use super::dialogue::{Dialogue, Reason, retry_after};
 use super::proof::{Proofs, ready};
+use super::shared::Link;
 use crate::certificates::Certificates;
 use crate::worker::Worker;
 
@@ -27,42 +28,63 @@ const USUAL_PAUSE: Duration = Duration::from_secs(3);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Obtains a certificate and installs it.
-pub(super) async fn obtain(worker: &Rc<Worker>, own: &AcmeCertificate) -> Result<(), Reason> {
+pub(super) async fn obtain(worker: &Rc<Worker>, own: &AcmeCertificate, section: &AcmeSection) -> Result<(), Reason> {
+    let key = section.key.clone().ok_or("the account has no key")?;
+    let text = issue(worker, own, section, Account { key, link: None }).await?;
+    complete(worker, own, text).await
+}
+
+/// The account of an order.
+pub(super) struct Account<'a> {
+    pub key: Arc<AccountKey>,
+    /// The store over which nodes share the account.
+    pub link: Option<&'a Link<'a>>,
+}
+
+fn trace(worker: &Worker, own: &AcmeCertificate, event: &'static Event, what: &str) {
+    let text = || (what.to_owned(), format!("crt={}", own.name));
+    worker.trace(event, Level::User, Subject::default, text);
+}
+
+/// Orders a certificate. Returns its key and its chain in PEM.
+pub(super) async fn issue(
+    worker: &Rc<Worker>,
+    own: &AcmeCertificate,
+    section: &AcmeSection,
+    account: Account<'_>,
+) -> Result<Vec<u8>, Reason> {
     if own.domains.is_empty() && own.ips.is_empty() {
-        return Err("No 'domains' or 'ips' were configured for certificate. Can't start the ACME client.".to_owned());
+        return Err("No 'domains' or 'ips' were configured for certificate. Can't start the ACME client.".into());
     }
-    let told = |event, what: &str| {
-        let text = || (what.to_owned(), format!("crt={}", own.name));
-        worker.trace(event, Level::User, Subject::default, text);
-    };
-    told(&events::ACME_NEW, "new order");
-    let generation = worker.generation();
-    let section = generation.program.acme.sections.get(own.section).ok_or("there is no such section")?.clone();
-    drop(generation);
-    let mut dialogue = Dialogue::begin(worker, &own.name, &section).await?;
+    trace(worker, own, &events::ACME_NEW, "new order");
+    let mut dialogue = Dialogue::begin(worker, &own.name, section, account.key).await?;
     let payload = acme::new_order(&own.domains, &own.ips, section.profile.as_deref());
     let new_order = dialogue.new_order();
     let answer = dialogue.post(&new_order, &payload, "requesting an order").await?;
     let url = answer.head.first(b"location").and_then(|url| std::str::from_utf8(url).ok());
     let url = url.ok_or("the server names no order")?.to_owned();
     let order = acme::order(&answer.body).ok_or("invalid order")?;
-    let mut proofs = Proofs::new(worker, own, &section);
-    prove(&mut dialogue, &order, &mut proofs, own, &section).await?;
+    let mut proofs = Proofs::new(worker, own, section, account.link);
+    prove(&mut dialogue, &order, &mut proofs, own, section).await?;
     let order = wait(&mut dialogue, &url, order, Status::Ready).await?;
     drop(proofs);
-    let key = key(worker, own, &section).await?;
+    let key = key(worker, own, section).await?;
     let request = base64url(&key.request(&own.domains, &own.ips)?);
     let answer = dialogue.post(&order.finalize, &acme::finalize(&request), "finalizing the order").await?;
     let order = acme::order(&answer.body).ok_or("invalid order")?;
     let order = wait(&mut dialogue, &url, order, Status::Valid).await?;
     let from = order.certificate.ok_or("the order has no certificate")?;
     let answer = dialogue.get(&from, "getting the certificate").await?;
-    let text = [key.to_pem().as_bytes(), &answer.body].concat();
+    Ok([key.to_pem().as_bytes(), &answer.body].concat())
+}
+
+/// Installs a certificate, writes it to its file, and sends the events of a new certificate.
+pub(super) async fn complete(worker: &Rc<Worker>, own: &AcmeCertificate, text: Vec<u8>) -> Result<(), Reason> {
     install(worker, own, &text)?;
     let event = format!("acme newcert {}\n", own.name);
     worker.process.log_targets.tell(Sink::Ring(PROVISIONING_RING), event.as_bytes());
     crate::service::events::certificate(&worker.process, &own.name, || None);
-    told(&events::ACME_TASK, "certificate obtained");
+    trace(worker, own, &events::ACME_TASK, "certificate obtained");
     keep(worker, own, text).await
 }
 
@@ -89,12 +111,13 @@ async fn prove(
             || found.identifier.parse().is_ok_and(|ip| own.ips.contains(&ip));
         let challenge = found.challenges.iter().find(|challenge| challenge.kind == kind);
         let (true, Some(challenge)) = (is_own, challenge) else {
-            return Err(format!("the server offers no {kind} for '{}'", found.identifier));
+            return Err(format!("the server offers no {kind} for '{}'", found.identifier).into());
         };
         proofs.offer(&found.identifier, challenge, dialogue.key(), &answer.body)?;
         open.push((url, challenge.url.clone(), found.identifier.clone()));
     }
     let names: Vec<Box<str>> = open.iter().map(|(_, _, name)| name.as_str().into()).collect();
+    proofs.publish().await?;
     ready(proofs, own, section, &names).await?;
     for (_, challenge, _) in &open {
         dialogue.post(challenge, "{}", "requesting a challenge").await?;
@@ -106,7 +129,7 @@ async fn prove(
             match found.status {
                 Status::Valid => break,
                 Status::Invalid => return Err(failed(&found)),
-                _ if look >= LOOKS => return Err(format!("'{}' was not validated in time", found.identifier)),
+                _ if look >= LOOKS => return Err(format!("'{}' was not validated in time", found.identifier).into()),
                 _ => {
                     rt::sleep(retry_after(&answer).unwrap_or(USUAL_PAUSE).clamp(Duration::from_secs(1), LONGEST_PAUSE))
                         .await
@@ -119,10 +142,11 @@ async fn prove(
 
 fn failed(found: &Authorization) -> Reason {
     let problem = found.challenges.iter().find_map(|challenge| challenge.error.as_ref());
-    match problem {
+    let text = match problem {
         Some(problem) => format!("challenge error: {problem} (HTTP status code 200)"),
         None => format!("challenge error: the authorization of '{}' is not valid", found.identifier),
-    }
+    };
+    text.into()
 }
 
 /// Polls an order until it reaches a status.
@@ -132,7 +156,7 @@ async fn wait(dialogue: &mut Dialogue<'_>, url: &str, mut order: Order, wanted: 
             status if status == wanted || status == Status::Valid => return Ok(order),
             Status::Invalid => {
                 let why = order.error.map_or_else(String::new, |problem| format!(": {problem}"));
-                return Err(format!("the order is invalid{why}"));
+                return Err(format!("the order is invalid{why}").into());
             }
             _ => {}
         }
@@ -144,17 +168,18 @@ async fn wait(dialogue: &mut Dialogue<'_>, url: &str, mut order: Order, wanted: 
         }
         order = next;
     }
-    Err("the order was not fulfilled in time".to_owned())
+    Err("the order was not fulfilled in time".into())
 }
 
 /// Returns the key of the new certificate; a fresh one is generated on a helper thread, because that can take long.
 async fn key(worker: &Rc<Worker>, own: &AcmeCertificate, section: &AcmeSection) -> Result<Key, Reason> {
     let former = worker.process.service::<Certificates>().lock().find(&worker.generation().program, &own.name);
     if let Some(former) = former.filter(|_| section.reuses_key) {
-        return Key::of(&former);
+        return Key::of(&former).map_err(Reason::from);
     }
     let kind = section.key_kind;
-    worker.process.helpers.run(move || Key::generate(kind)).await.ok_or("no thread to make a key")?
+    let made = worker.process.helpers.run(move || Key::generate(kind)).await.ok_or("no thread to make a key")?;
+    made.map_err(Reason::from)
 }
 
 /// Installs the certificate in place of the previous one, as `commit ssl cert` does.
@@ -167,7 +192,7 @@ fn install(worker: &Rc<Worker>, own: &AcmeCertificate, text: &[u8]) -> Result<()
     let (certificate, _) = made.map_err(|error| error.sentence(&own.name))?;
     let mut wanted = own.domains.iter();
     if let Some(domain) = wanted.find(|domain| !certificate.names.contains(domain)) {
-        return Err(format!("the certificate is not for '{domain}'"));
+        return Err(format!("the certificate is not for '{domain}'").into());
     }
     held.put(&program, &Arc::new(certificate))?;
     drop(held);
@@ -182,5 +207,5 @@ async fn keep(worker: &Rc<Worker>, own: &AcmeCertificate, text: Vec<u8>) -> Resu
     let (file, folder) = (kept.file.to_string(), Arc::clone(folder));
     let written = worker.process.helpers.run(move || folder.write(&file, &text, rt::FileOwner::default())).await;
     let written = written.ok_or("no thread to write the certificate")?;
-    written.map_err(|error| format!("the certificate is used, but cannot be written: {error}"))
+    written.map_err(|error| format!("the certificate is used, but cannot be written: {error}").into())
 }

@@ -15,6 +15,7 @@ use wire::dns::Name;
 
 use super::dialogue::Reason;
 use super::log_message;
+use super::shared::Link;
 use crate::certificates::offer_proof;
 use crate::resolve::texts;
 use crate::service::events;
@@ -28,15 +29,33 @@ pub(super) struct Proofs<'a> {
     worker: &'a Rc<Worker>,
     own: &'a AcmeCertificate,
     section: &'a AcmeSection,
+    /// The store over which all nodes offer the responses.
+    link: Option<&'a Link<'a>>,
     /// Tokens or domains that are offered.
     offered: Vec<String>,
+    /// Domains and digests of `tls-alpn-01`.
+    digests: Vec<(String, [u8; 32])>,
     /// Expected TXT values by domain; `None`: any value, which the operator chooses.
     records: Vec<(String, Option<String>)>,
 }
 
 impl<'a> Proofs<'a> {
-    pub(super) fn new(worker: &'a Rc<Worker>, own: &'a AcmeCertificate, section: &'a AcmeSection) -> Self {
-        Self { worker, own, section, offered: Vec::new(), records: Vec::new() }
+    pub(super) fn new(
+        worker: &'a Rc<Worker>,
+        own: &'a AcmeCertificate,
+        section: &'a AcmeSection,
+        link: Option<&'a Link<'a>>,
+    ) -> Self {
+        Self { worker, own, section, link, offered: Vec::new(), digests: Vec::new(), records: Vec::new() }
+    }
+
+    /// Waits until all nodes offer the responses.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub(super) async fn publish(&self) -> Result<(), Reason> {
+        let Some(link) = self.link.filter(|_| !self.digests.is_empty()) else { return Ok(()) };
+        link.publish_proofs(&self.digests).await
     }
 
     fn challenge(&self) -> Challenge {
@@ -68,13 +87,17 @@ impl<'a> Proofs<'a> {
                     self.with_map(map, |change| change.add(None, token.as_bytes(), thumbprint.as_bytes()).is_ok());
                 }
             }
+            // All nodes answer each token of a shared account.
+            Challenge::OwnHttp01 if self.link.is_some() => {}
             Challenge::OwnHttp01 => {
                 self.offered.push(token.to_owned());
                 self.worker.process.upkeep.acme.add_token(token, &authorization);
             }
             Challenge::TlsAlpn01 => {
-                let certificate = Arc::new(proof(name, &sha256(authorization.as_bytes()))?);
+                let digest = sha256(authorization.as_bytes());
+                let certificate = Arc::new(proof(name, &digest)?);
                 self.offered.push(name.to_owned());
+                self.digests.push((name.to_owned(), digest));
                 offer_proof(&self.worker.generation().program, name, Some(&certificate))?;
             }
             Challenge::Dns01 => {
@@ -202,7 +225,7 @@ pub(super) async fn ready(
         let last = rt::now() + section.dns_timeout;
         while !proofs.are_resolved().await {
             if rt::now() + section.dns_delay > last {
-                return Err("the TXT records were not found in time".to_owned());
+                return Err("the TXT records were not found in time".into());
             }
             rt::sleep(section.dns_delay).await;
         }

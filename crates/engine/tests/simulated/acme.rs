@@ -34,15 +34,20 @@ fn with_key(program: &mut Program) {
 }
 
 /// The scripted server, and its nonce counter; the client uses a new connection for each request.
-struct Acme(Service, u32);
+pub struct Acme(Service, u32);
 
 impl Acme {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self(Service::at(ACME), 0)
     }
 
-    /// Answers the next request, whose request line has to begin with `line`.
-    async fn answer(&mut self, line: &str, status: &str, fields: &str, body: &str) {
+    /// Whether no request has arrived.
+    pub fn is_left_alone(&mut self) {
+        self.0.is_left_alone();
+    }
+
+    /// Answers the next request, whose request line has to begin with `line`. Returns the body of the request.
+    pub async fn answer(&mut self, line: &str, status: &str, fields: &str, body: &str) -> Vec<u8> {
         let mut peer = self.0.accept().await;
         let head = peer.receive_head().await.unwrap();
         assert!(head.starts_with(&format!("{line} HTTP/1.1\r\n")), "{line}: {head}");
@@ -53,27 +58,30 @@ impl Acme {
         let text =
             format!("HTTP/1.1 {status}\r\nReplay-Nonce: n-{nonce}\r\n{fields}Content-Length: {length}\r\n\r\n{body}");
         peer.send(text).await;
+        let mut received = Vec::new();
         if let Some(length) = head.split("content-length: ").nth(1) {
             let length = length.split("\r\n").next().unwrap().parse().unwrap();
-            assert!(peer.receive(length).await.starts_with(b"{\"protected\":\""));
+            received = peer.receive(length).await;
+            assert!(received.starts_with(b"{\"protected\":\""));
         }
         peer.expect_end().await;
+        received
     }
 
     /// Answers the requests before the order.
-    async fn begin(&mut self) {
+    pub async fn begin(&mut self) {
         let body = r#"{"newNonce":"http://10.0.1.9/nonce","newAccount":"http://10.0.1.9/account","newOrder":"http://10.0.1.9/order"}"#;
         self.answer("GET /dir", "200 OK", "", body).await;
         self.answer("HEAD /nonce", "200 OK", "", "").await;
         self.answer("POST /account", "201 Created", "Location: http://10.0.1.9/account/1\r\n", "{}").await;
     }
 
-    async fn order(&mut self) {
+    pub async fn order(&mut self) {
         let body = r#"{"status":"pending","authorizations":["http://10.0.1.9/authz/1"],"finalize":"http://10.0.1.9/finalize"}"#;
         self.answer("POST /order", "201 Created", "Location: http://10.0.1.9/order/1\r\n", body).await;
     }
 
-    async fn authorization(&mut self, status: &str, error: &str) {
+    pub async fn authorization(&mut self, status: &str, error: &str) {
         let body = format!(
             r#"{{"status":"{status}","identifier":{{"type":"dns","value":"a.example"}},"challenges":[
                {{"type":"dns-01","url":"http://10.0.1.9/dns","token":"other","status":"pending"}},
@@ -84,7 +92,7 @@ impl Acme {
 }
 
 /// The answer of the HTTP frontend to a validation request.
-async fn looked_for(path: &str) -> String {
+pub async fn looked_for(path: &str) -> String {
     let mut peer = Peer::connect(WEIR).await;
     peer.send(format!("GET {path} HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n")).await;
     String::from_utf8(peer.receive_rest().await).unwrap()

@@ -16,8 +16,10 @@ use crate::multiplexed_client::echo;
 use crate::world::*;
 
 const QUIC: &str = "10.0.0.1:443";
-/// The number of connections at a time.
+/// The number of connections at a time, at least.
 const AT_ONCE: u64 = 50;
+/// The number of turns, at most: a script has one day.
+const TURNS: u64 = 1_000;
 /// Time after which every connection without a client has ended, in milliseconds: more than the idle timeout.
 const ALL_OVER: u64 = 60_000;
 
@@ -100,7 +102,7 @@ impl Visit {
 #[test]
 fn many_connections_over_a_bad_network() {
     let asked = std::env::var("SIMULATED_CONNECTIONS").ok().and_then(|value| value.parse().ok());
-    let connections = asked.unwrap_or(200);
+    let connections: u64 = asked.unwrap_or(200);
     let text = format!("listen l\n    bind quic4@{QUIC} ssl crt a.pem\n    server s1 {S1}\n");
     config(&text).seeds(0..1).workers(&[2]).run(move |world| async move {
         let path = DatagramPath {
@@ -118,8 +120,9 @@ fn many_connections_over_a_bad_network() {
         Service::at(S1).serve(&scope, echo);
         let results = Rc::new(Results::default());
         let mut first_holdings = None;
-        for first in (0..connections).step_by(AT_ONCE as usize) {
-            let last = (first + AT_ONCE).min(connections);
+        let at_once = AT_ONCE.max(connections.div_ceil(TURNS));
+        for first in (0..connections).step_by(at_once as usize) {
+            let last = (first + at_once).min(connections);
             let clients = Scope::new();
             for number in first..last {
                 clients.spawn(Visit::new(number).run(Rc::clone(&results)));

@@ -15,6 +15,7 @@ mod world;
 
 mod accepting;
 mod acme;
+mod acme_nodes;
 mod arrivals;
 mod attached;
 mod attaching;
@@ -98,6 +99,7 @@ mod rates;
 mod raw_tls;
 mod recording;
 mod records;
+mod redis;
 mod reload_crossings;
 mod reload_orders;
 mod reloaded_logs;

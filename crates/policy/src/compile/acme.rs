@@ -3,7 +3,7 @@
 
 use super::Compiler;
 use super::tls::located;
-use crate::program::{Acme, AcmeCertificate, AcmeSection, CertificateStorage, Challenge, OcspUpdates};
+use crate::program::{Acme, AcmeCertificate, AcmeSection, CertificateStorage, Challenge, OcspUpdates, SharedAcme};
 use config::diagnostic::{Diagnostic, Form, Severity};
 use config::span::{Span, Spanned};
 use config::spec::{
@@ -17,6 +17,7 @@ use std::time::Duration;
 use tls::account::{AccountKey, Binding, MacAlgorithm};
 use tls::certificate::{Certificate, Usage};
 use tls::issue::{Key, KeyKind};
+use tls::sealed::SealingKey;
 
 /// The section that `bind ... acme` uses.
 const OWN: &str = "default";
@@ -278,7 +279,61 @@ impl Compiler<'_> {
             }
         }
         let schedules = !spec.global.tls.acme.schedules_nothing;
-        Acme { schedules, sections, certificates, folder: folder.map(Into::into) }
+        let shared = self.shared_acme(spec);
+        Acme { schedules, sections, certificates, folder: folder.map(Into::into), shared }
+    }
+
+    /// Compiles the parameters that sections with `shared-store` have in common.
+    fn shared_acme(&mut self, spec: &Spec) -> Option<SharedAcme> {
+        let sections = spec.sections.acme.iter().filter_map(|written| Some((written, written.store.as_ref()?)));
+        let mut shared: Option<(SharedAcme, &str)> = None;
+        for (written, store) in sections {
+            let (name, wanted) = (&written.name, &store.value);
+            let made = match &shared {
+                // Each node answers HTTP challenges with the one account key.
+                Some((_, first)) if first != wanted => Err(format!(
+                    "all 'acme' sections share one account: the store is '{first}' elsewhere, not '{wanted}'."
+                )),
+                Some(_) => continue,
+                None => self.first_shared_section(spec, written, wanted),
+            };
+            match made {
+                Ok(made) => shared = Some((made, wanted)),
+                Err(why) => {
+                    self.alert(store.span, Form::ParsingTight, format!("acme section '{name}': {why}"));
+                }
+            }
+        }
+        shared.map(|(shared, _)| shared)
+    }
+
+    fn first_shared_section(&mut self, spec: &Spec, written: &AcmeSpec, store: &str) -> Result<SharedAcme, String> {
+        let Some(place) = spec.sections.stores.iter().position(|other| other.name.value == store) else {
+            let known: Vec<_> = spec.sections.stores.iter().map(|store| format!("'{}'", store.name.value)).collect();
+            let known =
+                if known.is_empty() { "there is none".to_owned() } else { format!("known: {}", known.join(", ")) };
+            return Err(format!("there is no store '{store}' ({known})."));
+        };
+        let Some(secret) = &spec.global.cluster_secret else {
+            return Err(
+                "'shared-store' needs 'cluster-secret' in 'global': private keys in the store are encrypted with it."
+                    .to_owned(),
+            );
+        };
+        if written.map.is_some() {
+            return Err("'map' cannot be used with 'shared-store': each node answers challenges itself.".to_owned());
+        }
+        let file = self.account_key_file(written, &spec.global);
+        let account = (self.resolver.file_reader())(&file).ok().map(Into::into);
+        let key_kind = key_kind(written)?;
+        Ok(SharedAcme { store: place, sealing: SealingKey::derived(secret.as_bytes())?, account, key_kind })
+    }
+
+    /// Returns the path of the account key.
+    fn account_key_file(&self, written: &AcmeSpec, global: &GlobalSpec) -> String {
+        let named = written.account_key.as_ref();
+        let file = named.map_or_else(|| format!("{}.account.key", written.name), |file| file.value.clone());
+        located(&file, global.tls.crt_base.as_deref(), None)
     }
 
     fn acme_section(&mut self, written: &AcmeSpec, global: &GlobalSpec) -> Option<AcmeSection> {
@@ -289,16 +344,15 @@ impl Compiler<'_> {
             self.out.push(bare(format!("acme: No directory defined in ACME section '{name}'.")));
             return None;
         };
-        let kind = if written.is_rsa { KeyKind::rsa(written.bits) } else { KeyKind::ecdsa(&written.curve) };
-        let Some(key_kind) = kind else {
-            self.failed = true;
-            let known = "RSA keys are made with 2048, 3072 or 4096 bits";
-            self.out.push(bare(format!("acme: section '{name}': 'bits {}' : {known}.", written.bits)));
-            return None;
+        let key_kind = match key_kind(written) {
+            Ok(kind) => kind,
+            Err(why) => {
+                self.failed = true;
+                self.out.push(bare(format!("acme: section '{name}': {why}")));
+                return None;
+            }
         };
-        let key_file =
-            written.account_key.as_ref().map_or_else(|| format!("{name}.account.key"), |file| file.value.clone());
-        let key_file = located(&key_file, global.tls.crt_base.as_deref(), None);
+        let key_file = self.account_key_file(written, global);
         let key = match (self.resolver.file_reader())(&key_file) {
             // A missing key is generated at startup.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
@@ -318,7 +372,9 @@ impl Compiler<'_> {
                 }
             },
         };
+        let is_shared = written.store.is_some();
         let challenge = match written.challenge {
+            AcmeChallenge::Http01 if is_shared => Challenge::OwnHttp01,
             AcmeChallenge::Http01 => Challenge::Http01,
             AcmeChallenge::Dns01 => Challenge::Dns01,
             AcmeChallenge::DnsPersist01 => Challenge::DnsPersist01,
@@ -333,6 +389,7 @@ impl Compiler<'_> {
             directory: directory.value.as_str().into(),
             contact: written.contact.as_deref().map(Into::into),
             key_file: key_file.into(),
+            is_shared,
             key,
             key_kind,
             challenge,
@@ -384,6 +441,15 @@ impl Compiler<'_> {
         self.out.push(Diagnostic::alert(written.span, message).with_form(Form::Bare));
         None
     }
+}
+
+/// Returns the type of the keys of a section.
+///
+/// # Errors
+/// The size is not supported.
+fn key_kind(written: &AcmeSpec) -> Result<KeyKind, String> {
+    let kind = if written.is_rsa { KeyKind::rsa(written.bits) } else { KeyKind::ecdsa(&written.curve) };
+    kind.ok_or_else(|| format!("'bits {}' : RSA keys are made with 2048, 3072 or 4096 bits.", written.bits))
 }
 
 fn folder(global: &GlobalTlsSpec) -> String {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use config::spec::AcmeReady;
 use tls::account::{AccountKey, Binding};
 use tls::issue::KeyKind;
+use tls::sealed::SealingKey;
 
 /// The ACME parameters of a configuration.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -18,6 +19,22 @@ pub struct Acme {
     pub certificates: Vec<AcmeCertificate>,
     /// Directory of the certificates of `bind ... acme`; `None` if there are none.
     pub folder: Option<Box<str>>,
+    /// The store over which nodes share the account, orders and certificates.
+    pub shared: Option<SharedAcme>,
+}
+
+/// Parameters of the certificates that several nodes share (`shared-store` of an `acme` section).
+#[derive(Debug, Clone, PartialEq)]
+pub struct SharedAcme {
+    /// Index of the store.
+    pub store: usize,
+    /// Encrypts what is in the store.
+    pub sealing: SealingKey,
+    /// The account key in PEM, from the file of `account-key`; `None` if the file does not exist. The key in the store has
+    /// priority.
+    pub account: Option<Arc<[u8]>>,
+    /// Type of the account key if it is generated.
+    pub key_kind: KeyKind,
 }
 
 /// An `acme` section.
@@ -29,7 +46,9 @@ pub struct AcmeSection {
     pub contact: Option<Box<str>>,
     /// File of the account key.
     pub key_file: Box<str>,
-    /// The account key; `None` if the file does not exist and the key is generated at startup.
+    /// Nodes share the account, orders and certificates over [`Acme::shared`].
+    pub is_shared: bool,
+    /// The account key; `None` if the file does not exist and the key is generated at startup, or is in a store.
     pub key: Option<Arc<AccountKey>>,
     /// Type of the certificates' keys and of the account key.
     pub key_kind: KeyKind,

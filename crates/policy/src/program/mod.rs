@@ -39,7 +39,7 @@ mod tracking;
 mod userlist;
 
 pub use self::tls::{CrtLine, CrtLines, CrtList, TlsListener, TlsParts, TlsTraffic};
-pub use acme::{Acme, AcmeCertificate, AcmeSection, CertificateStorage, Challenge};
+pub use acme::{Acme, AcmeCertificate, AcmeSection, CertificateStorage, Challenge, SharedAcme};
 pub use address::{BindAddress, SYSLOG, ServerAddress, ServerPort};
 pub use config::spec::MuxProtocol;
 pub use connecting::{

@@ -14,7 +14,7 @@ use tls::certificate::Certificate;
 use tls::issue::{Key, KeyKind};
 
 /// Builds Pebble; `None`: not possible, the reason was printed.
-fn pebble(folder: &Folder) -> Option<PathBuf> {
+pub fn pebble(folder: &Folder) -> Option<PathBuf> {
     let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/pebble");
     let program = folder.path("pebble");
     let build = Command::new("go")
@@ -95,18 +95,19 @@ fn answer(peer: &mut TcpStream, records: &Records) -> Option<()> {
 }
 
 /// The environment of a test.
-struct Stage {
-    folder: Folder,
-    directory: String,
-    http: u16,
-    tls: u16,
+pub struct Stage {
+    pub folder: Folder,
+    pub directory: String,
+    /// Ports at which Pebble validates names.
+    pub http: u16,
+    pub tls: u16,
     names: u16,
     records: Records,
     _pebble: Running,
 }
 
 impl Stage {
-    fn new(folder: Folder, program: &Path) -> Self {
+    pub fn new(folder: Folder, program: &Path) -> Self {
         Self::with(folder, program, "")
     }
 
@@ -127,7 +128,9 @@ impl Stage {
         );
         let config = folder.write("pebble.json", &config);
         let names = name_server(&records);
-        let mut command = Command::new(program);
+        let log = folder.path("pebble.log");
+        let mut command = Command::new("sh");
+        command.args(["-c", "log=$1; shift; exec \"$0\" \"$@\" >\"$log\""]).arg(program).arg(log);
         command.args(["-config", &config, "-dnsserver", &format!("127.0.0.1:{names}")]);
         command.envs([("PEBBLE_VA_NOSLEEP", "1"), ("PEBBLE_WFE_NONCEREJECT", "30"), ("PEBBLE_AUTHZREUSE", "0")]);
         let pebble = Running::start(&mut command);
@@ -178,8 +181,19 @@ impl Stage {
         Running::start(Command::new(WEIR).args(["-db", "-f", &file]))
     }
 
+    /// Returns the number of orders that Pebble has received.
+    pub fn orders(&self) -> usize {
+        let log = std::fs::read_to_string(self.folder.path("pebble.log")).expect("a log");
+        log.matches(" orders in the db").count()
+    }
+
     fn ask(&self, command: &str) -> String {
-        let mut socket = connect_unix(&self.folder.path("weir.sock"));
+        self.ask_at("weir.sock", command)
+    }
+
+    /// Sends a command to a socket of the folder.
+    pub fn ask_at(&self, socket: &str, command: &str) -> String {
+        let mut socket = connect_unix(&self.folder.path(socket));
         socket.write_all(format!("{command}\n").as_bytes()).expect("sent");
         let mut answer = String::new();
         socket.read_to_string(&mut answer).expect("text");

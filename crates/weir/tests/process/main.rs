@@ -4,6 +4,7 @@
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 mod acme;
+mod acme_nodes;
 mod alerts;
 mod balancers;
 mod browser;
@@ -80,7 +81,7 @@ mod rights;
 mod saved_state;
 mod serve;
 mod server_states;
-mod services;
+pub mod services;
 mod shared_counts;
 mod sockpair;
 mod spoe;

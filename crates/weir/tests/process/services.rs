@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Instant;
 
 /// Returns the program of that name, in the usual folders of services.
-fn program(name: &str) -> Option<String> {
+pub fn program(name: &str) -> Option<String> {
     let mut places: Vec<_> = ["/usr/bin", "/usr/sbin", "/usr/local/bin"].iter().map(|place| (*place).into()).collect();
     if let Ok(versions) = std::fs::read_dir("/usr/lib/postgresql") {
         places.extend(versions.flatten().map(|version| version.path().join("bin")));

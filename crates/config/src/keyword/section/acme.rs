@@ -32,6 +32,7 @@ pub(super) const TABLE: &[SectionKeyword] = &[
     supported("profile", "<name>", "Requested certificate profile.", words),
     supported("provider-name", "<text>", "DNS provider passed to programs that set DNS records.", words),
     supported("reuse-key", "{ on | off }", "Keeps the key when a certificate is renewed.", reuse_key),
+    supported("shared-store", "<store>", "Store over which nodes share orders and certificates (Weir only).", words),
 ];
 
 /// Opens a section.
@@ -96,6 +97,7 @@ fn words(context: &mut SectionContext<'_>, line: &Line) {
         "eab-mac-key" => section.eab_mac_key = Some(value),
         "map" => section.map = Some(value.value),
         "profile" => section.profile = Some(value.value),
+        "shared-store" => section.store = Some(value),
         _ => section.provider = Some(value.value),
     }
 }

@@ -1,0 +1,110 @@
+//! Certificates that several nodes share over a store: one account, one node at a time that orders a certificate, and its delivery to
+//! all. Must never order a certificate without its lease.
+
+mod follow;
+mod lease;
+mod link;
+mod records;
+mod scripts;
+
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use policy::program::{AcmeCertificate, AcmeSection, Challenge};
+
+use self::lease::{Lease, Taken};
+use self::records::CertificateKeys;
+use super::Failure;
+use super::dialogue::Reason;
+use super::order::{self, Account};
+use crate::worker::Worker;
+
+pub(super) use follow::follow;
+pub(super) use link::Link;
+
+/// Longest interval of attempts to take a lease that another node has.
+const RETRY: Duration = Duration::from_secs(2);
+/// Shortest interval of these attempts.
+const SHORTEST_RETRY: Duration = Duration::from_millis(200);
+
+/// Obtains a certificate: by the store, if another node has ordered it, or by an order under the lease of the certificate.
+/// `is_ordered`: an operator has ordered it, and pauses after failures are ignored.
+///
+/// # Errors
+/// The certificate was not obtained. A pause holds for all nodes.
+pub(super) async fn obtain(
+    worker: &Rc<Worker>,
+    own: &AcmeCertificate,
+    section: &AcmeSection,
+    is_ordered: bool,
+) -> Result<(), Failure> {
+    let shared = worker.generation().program.acme.shared.clone();
+    let shared = shared.ok_or_else(|| Failure::from(Reason::from("there is no store")))?;
+    let link = Link::new(worker, &shared)?;
+    let keys = CertificateKeys::new(own, section);
+    let registry = &worker.process.upkeep.acme;
+    let former = registry.version(&keys.id);
+    let lease = loop {
+        match Lease::take(&link, &keys, is_ordered).await? {
+            Taken::Here(lease) => break lease,
+            Taken::Paused(left) => return Err(Failure::Paused(left)),
+            Taken::Elsewhere(left) => rt::sleep(left.clamp(SHORTEST_RETRY, RETRY)).await,
+        }
+        // Another node has ordered it, and it was delivered.
+        if registry.version(&keys.id) != former {
+            return Ok(());
+        }
+    };
+    let version = follow::version(&link, &keys.id).await?;
+    if version != former && follow::receive(&link, own, &keys, version).await? {
+        lease.release().await;
+        return Ok(());
+    }
+    let issued = {
+        let issued = order(&link, own, section, &lease).await;
+        if section_challenge(own, section) == Challenge::TlsAlpn01 {
+            // They are replaced at the next order otherwise.
+            let _ = link.remove_proofs(&own.domains).await;
+        }
+        issued
+    };
+    match issued {
+        Ok(text) => {
+            let version = lease.publish(version, &text).await?;
+            order::complete(worker, own, text).await?;
+            registry.set_version(&keys.id, version);
+            Ok(())
+        }
+        Err(reason) => {
+            let pause = lease.fail(reason.refusal).await;
+            Err(Failure::Refused { reason, pause })
+        }
+    }
+}
+
+fn section_challenge(own: &AcmeCertificate, section: &AcmeSection) -> Challenge {
+    own.kept.as_ref().map_or(section.challenge, |kept| kept.challenge)
+}
+
+/// Orders a certificate while this node has the lease.
+async fn order(
+    link: &Link<'_>,
+    own: &AcmeCertificate,
+    section: &AcmeSection,
+    lease: &Lease<'_>,
+) -> Result<Vec<u8>, Reason> {
+    let account = link.worker.process.upkeep.acme.account().ok_or("the account is not known yet")?;
+    let account = Account { key: Arc::clone(&account.key), link: Some(link) };
+    let mut issued = pin!(order::issue(link.worker, own, section, account));
+    let mut lost = pin!(lease.hold());
+    std::future::poll_fn(|cx| {
+        if let Poll::Ready(issued) = issued.as_mut().poll(cx) {
+            return Poll::Ready(issued);
+        }
+        lost.as_mut().poll(cx).map(Err)
+    })
+    .await
+}
