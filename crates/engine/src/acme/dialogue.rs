@@ -11,7 +11,8 @@ use policy::program::AcmeSection;
 use tls::account::{AccountKey, Sender};
 use wire::acme::{self, Directory, Problem};
 
-use super::log_message;
+use super::messages::log_message;
+use super::reason::Reason;
 use crate::http_client::{self, Request};
 use crate::worker::Worker;
 
@@ -26,32 +27,6 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
 /// Pause after `rateLimited` without `Retry-After`.
 const USUAL_REFUSAL: Duration = Duration::from_secs(3600);
-
-/// Why a certificate was not obtained.
-#[derive(Debug)]
-pub(super) struct Reason {
-    text: String,
-    /// Time for which the server refuses further requests of the account.
-    pub refusal: Option<Duration>,
-}
-
-impl From<String> for Reason {
-    fn from(text: String) -> Self {
-        Self { text, refusal: None }
-    }
-}
-
-impl From<&str> for Reason {
-    fn from(text: &str) -> Self {
-        text.to_owned().into()
-    }
-}
-
-impl std::fmt::Display for Reason {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.text)
-    }
-}
 
 /// Sequence of requests to one ACME server, on behalf of an account.
 pub(super) struct Dialogue<'a> {
@@ -194,7 +169,7 @@ async fn pause(
         }
     };
     let Some(wait) = wait.filter(|wait| repetition < REPETITIONS && *wait <= LONGEST_WAIT) else {
-        return Err(Reason { text: reason, refusal });
+        return Err(Reason::refused(reason, refusal));
     };
     let text = format!("{reason}, retrying in {}s ({}/{REPETITIONS} retries)...", wait.as_secs(), repetition + 1);
     log_message(worker, LogLevel::Notice, name, &text);

@@ -14,8 +14,9 @@ use tls::certificate::Draft;
 use tls::issue::Key;
 use wire::acme::{self, Authorization, Order, Status};
 
-use super::dialogue::{Dialogue, Reason, retry_after};
+use super::dialogue::{Dialogue, retry_after};
 use super::proof::{Proofs, ready};
+use super::reason::Reason;
 use super::shared::Link;
 use crate::certificates::Certificates;
 use crate::worker::Worker;

@@ -13,8 +13,8 @@ use tls::account::{AccountKey, base64url, sha256};
 use tls::issue::proof;
 use wire::dns::Name;
 
-use super::dialogue::Reason;
-use super::log_message;
+use super::messages::log_message;
+use super::reason::Reason;
 use super::shared::Link;
 use crate::certificates::offer_proof;
 use crate::resolve::texts;
@@ -59,7 +59,7 @@ impl<'a> Proofs<'a> {
     }
 
     fn challenge(&self) -> Challenge {
-        self.own.kept.as_ref().map_or(self.section.challenge, |kept| kept.challenge)
+        self.own.challenge(self.section)
     }
 
     /// Name of the challenge type in the protocol.

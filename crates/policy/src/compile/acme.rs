@@ -19,6 +19,9 @@ use tls::certificate::{Certificate, Usage};
 use tls::issue::{Key, KeyKind};
 use tls::sealed::SealingKey;
 
+#[cfg(test)]
+mod tests;
+
 /// The section that `bind ... acme` uses.
 const OWN: &str = "default";
 /// The directory URL of that section unless it is configured.

@@ -3,7 +3,15 @@
 
 use config::spec::RestrictNames;
 
-use crate::program::{Backend, Features, Proxy};
+use super::names::Shared;
+use super::userlist;
+use crate::program::{Backend, Features, Proxy, Userlist};
+
+/// Derives the features of all proxies, after their slow `userlist`s were recorded.
+pub(super) fn derive(shared: &Shared, userlists: &[Userlist], proxies: &mut [Proxy]) {
+    userlist::note_slow(shared, userlists, proxies);
+    proxies.iter_mut().for_each(|proxy| proxy.features = features(proxy));
+}
 
 /// Derives the features of a proxy, in either role.
 pub(super) fn features(proxy: &Proxy) -> Features {

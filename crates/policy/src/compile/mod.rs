@@ -44,6 +44,7 @@ mod table;
 mod table_seat;
 #[cfg(test)]
 pub(crate) mod tests;
+mod timeouts;
 mod tls;
 mod traces;
 mod tracking;
@@ -60,13 +61,12 @@ pub use variables::early_variables;
 
 use crate::program::{
     Features, Global, GlobalCompression, Options, Program, ProgramIndex, Proxy, Ring, SharedCounters, SocketBuffers,
-    Timeouts,
 };
 use crate::registry::Registry;
 use base::moment::WallTime;
 use config::diagnostic::{Diagnostic, Form, Severity};
 use config::span::Span;
-use config::spec::{Family, GlobalSpec, OptionsSpec, ProxyKind, ProxySpec, Spec, SpliceSpec, TimeoutsSpec};
+use config::spec::{Family, GlobalSpec, OptionsSpec, ProxyKind, ProxySpec, Spec, SpliceSpec};
 use config::text;
 use expression::sample::{Probes, Transport, Value};
 use std::net::{IpAddr, SocketAddr};
@@ -201,8 +201,7 @@ fn compile_seated(
     let mut compiler = Compiler::new(spec, resolver, out);
     (compiler.failed, compiler.table_seats) = (refused, table_seats);
     compiler.prerequisites(spec);
-    let namespaces = compiler.namespaces(spec);
-    let global = compiler.global(spec, limits);
+    let (namespaces, global) = (compiler.namespaces(spec), compiler.global(spec, limits));
     let variables = compiler.variables(spec, global.bufsize);
     compiler.tables(spec);
     let mut proxies = compiler.proxies(spec, &global);
@@ -211,20 +210,16 @@ fn compile_seated(
     let (fcgi_logs, spoe_logs) = (compiler.fcgi_logs(spec), compiler.spoe_logs(spec));
     let (log_forwards, resolvers) = (compiler.log_forwards(spec, global.nbthread), compiler.resolvers(spec));
     let (acme, ocsp) = (compiler.acme(spec), compiler.ocsp(&spec.global.tls));
-    let http_client = compiler.http_client(&spec.global, &resolvers);
-    let (stores, limits) = (compiler.stores(spec), store::limits(spec));
-    let (peers, userlists) = (compiler.peers(spec, global.nbthread), compiler.userlists(spec));
+    let (http_client, userlists) = (compiler.http_client(&spec.global, &resolvers), compiler.userlists(spec));
+    let (peers, stores, limits) = (compiler.peers(spec, global.nbthread), compiler.stores(spec), store::limits(spec));
     let spare_logs = spec.defaults.iter().map(|written| compiler.logs(&written.tcp.logs, spec)).collect();
-    userlist::note_slow(&compiler.shared, &userlists, &mut proxies);
-    proxies.iter_mut().for_each(|proxy| proxy.features = features::features(proxy));
+    features::derive(&compiler.shared, &userlists, &mut proxies);
     let (profiles, runtime) = (compiler.profiles(spec), compiler.runtime(&spec.global, global.nbthread));
     let (script_maps, traces, tls) = (compiler.script_maps(spec), compiler.traces(spec), compiler.tls_parts());
-    // Whether log lines are exported is known now.
     let (otel_exporters, otel_metrics) = (compiler.otel_exporters(spec), compiler.otel_metrics(&spec.global));
     compiler.leftovers(spec);
     let Compiler { failed, rings, shared, .. } = compiler;
     names::diagnose_expressions(&shared, out);
-    let (lists, keys) = (shared.lists.take().finish(), shared.keys.take());
     let program = Program {
         global,
         proxies: proxies.into_iter().map(Arc::new).collect(),
@@ -249,8 +244,8 @@ fn compile_seated(
         variables,
         names: shared.known.take(),
         files: shared.files.iter().map(|name| name.as_str().into()).collect(),
-        lists,
-        keys,
+        lists: shared.lists.take().finish(),
+        keys: shared.keys.take(),
         registry: Registry::clone(&shared.registry),
         script_maps,
         wanted: Arc::clone(&shared.wanted),
@@ -556,7 +551,7 @@ impl<'a> Compiler<'a> {
             rules: compiled.rules,
             filters: self.filters(spec, index, written),
             compression: filter::compression(&written.compression),
-            timeouts: timeouts(&written.timeouts),
+            timeouts: timeouts::timeouts(&written.timeouts),
             options: options(&written.options, &spec.global),
             close_mode: written.close_mode,
             http: http::http(written, spelling, self.forwarded(spec, index, written)),
@@ -569,25 +564,6 @@ impl<'a> Compiler<'a> {
             mail: self.mail_alert(spec, written),
             log_tag: written.log_tag.as_deref().map(Into::into),
         }
-    }
-}
-
-/// Compiles the timeouts; zero means "no limit", like an unspecified timeout.
-fn timeouts(written: &TimeoutsSpec) -> Timeouts {
-    let duration = |millis: Option<u64>| millis.filter(|millis| *millis > 0).map(Duration::from_millis);
-    Timeouts {
-        client: duration(written.client),
-        client_fin: duration(written.client_fin),
-        client_hs: duration(written.client_hs),
-        connect: duration(written.connect),
-        http_request: duration(written.http_request),
-        http_keep_alive: duration(written.http_keep_alive),
-        queue: duration(written.queue),
-        server: duration(written.server),
-        server_fin: duration(written.server_fin),
-        tarpit: duration(written.tarpit),
-        tunnel: duration(written.tunnel),
-        check: duration(written.check),
     }
 }
 

@@ -115,6 +115,13 @@ pub struct AcmeCertificate {
     pub kept: Option<CertificateStorage>,
 }
 
+impl AcmeCertificate {
+    /// Returns the type of challenge.
+    pub fn challenge(&self, section: &AcmeSection) -> Challenge {
+        self.kept.as_ref().map_or(section.challenge, |kept| kept.challenge)
+    }
+}
+
 /// Storage of a certificate of `bind ... acme`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateStorage {

@@ -11,9 +11,10 @@ use tls::issue::{Key, proof};
 
 use super::link::{Link, proof_name, random_text};
 use super::records::{ACCOUNT, CHANGES, CertificateKeys, NODES, PROOFS, VERSIONS};
-use super::{scripts, section_challenge};
-use crate::acme::dialogue::Reason;
-use crate::acme::{log_message, order};
+use super::scripts;
+use crate::acme::messages::log_message;
+use crate::acme::reason::Reason;
+use crate::acme::{order, renewal};
 use crate::acme_state::SharedAccount;
 use crate::certificates::offer_proof;
 use crate::worker::Worker;
@@ -91,7 +92,7 @@ impl Follower {
         for own in &acme.certificates {
             let Some(section) = acme.sections.get(own.section).filter(|section| section.is_shared) else { continue };
             all.push((own.clone(), CertificateKeys::new(own, section)));
-            if section_challenge(own, section) == Challenge::TlsAlpn01 {
+            if own.challenge(section) == Challenge::TlsAlpn01 {
                 domains.extend(own.domains.iter().cloned());
             }
         }
@@ -184,5 +185,5 @@ pub(super) async fn receive(
     order::complete(worker, own, text).await?;
     log_message(worker, LogLevel::Notice, &own.name, "The certificate was received from the store.");
     worker.process.upkeep.acme.set_version(&keys.id, version);
-    Ok(!super::super::is_due(worker, own))
+    Ok(!renewal::is_due(worker, own))
 }

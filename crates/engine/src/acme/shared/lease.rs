@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::link::{Link, random_text};
 use super::records::{CHANGES, CertificateKeys, VERSIONS};
 use super::scripts;
-use crate::acme::dialogue::Reason;
+use crate::acme::reason::Reason;
 use crate::acme_state::{FIRST_PAUSE, LONGEST_PAUSE};
 
 /// Time after which a lease ends unless it is prolonged. A node that dies is replaced after this time and one interval of attempts.

@@ -10,7 +10,7 @@ use wire::resp::OwnedReply;
 
 use super::records::{CHANGES, NODES, PROOFS};
 use super::scripts;
-use crate::acme::dialogue::Reason;
+use crate::acme::reason::Reason;
 use crate::store::{Client, Failure, Stores};
 use crate::worker::Worker;
 

@@ -17,9 +17,8 @@ use policy::program::{AcmeCertificate, AcmeSection, Challenge};
 
 use self::lease::{Lease, Taken};
 use self::records::CertificateKeys;
-use super::Failure;
-use super::dialogue::Reason;
 use super::order::{self, Account};
+use super::reason::{Failure, Reason};
 use crate::worker::Worker;
 
 pub(super) use follow::follow;
@@ -65,7 +64,7 @@ pub(super) async fn obtain(
     }
     let issued = {
         let issued = order(&link, own, section, &lease).await;
-        if section_challenge(own, section) == Challenge::TlsAlpn01 {
+        if own.challenge(section) == Challenge::TlsAlpn01 {
             // They are replaced at the next order otherwise.
             let _ = link.remove_proofs(&own.domains).await;
         }
@@ -83,10 +82,6 @@ pub(super) async fn obtain(
             Err(Failure::Refused { reason, pause })
         }
     }
-}
-
-fn section_challenge(own: &AcmeCertificate, section: &AcmeSection) -> Challenge {
-    own.kept.as_ref().map_or(section.challenge, |kept| kept.challenge)
 }
 
 /// Orders a certificate while this node has the lease.

@@ -50,7 +50,8 @@ fn exporter(written: &OtelExporterSpec, signal: Signal) -> OtelExporter {
 }
 
 impl Compiler<'_> {
-    /// Compiles the exporters: for spans of `otel-trace`, for those of filters, then for log records and metrics.
+    /// Compiles the exporters: for spans of `otel-trace`, for those of filters, then for log records and metrics. Called after all
+    /// logs were compiled.
     pub(super) fn otel_exporters(&mut self, spec: &Spec) -> OtelExporters {
         let written = spec.global.otel_exporter.as_deref();
         let global = written.map(|written| Arc::new(exporter(written, Signal::Traces)));

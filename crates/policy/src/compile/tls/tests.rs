@@ -123,7 +123,7 @@ impl Resolver for Files {
 }
 
 /// Compiles a configuration whose frontend listens with the keywords `bind`; returns the program and the messages.
-fn compile(before: &str, bind: &str) -> (Option<Program>, Vec<String>) {
+pub(in crate::compile) fn compile(before: &str, bind: &str) -> (Option<Program>, Vec<String>) {
     let times = "defaults\n timeout client 1s\n timeout server 1s\n timeout connect 1s\n";
     compile_text(&format!("{before}\n{times}frontend f\n bind :1 ssl {bind}\n"))
 }
@@ -278,37 +278,6 @@ fn what_is_wrong_with_a_store_is_said() {
              crt-store\n load crt none.pem acme LE domains a.example",
             "crt none.pem",
             "acme section 'LE' line [x:3] has the map 'virt@none' configured, but this map doesn't exist",
-        ),
-        (
-            "global\n expose-experimental-directives\nacme LE\n directory http://a/\n shared-store fleet\n\
-             crt-store\n load crt none.pem acme LE domains a.example",
-            "crt none.pem",
-            "acme section 'LE': there is no store 'fleet' (there is none).",
-        ),
-        (
-            "global\n expose-experimental-directives\nstore a\n server s 192.0.2.1:1\nstore b\n server s 192.0.2.1:1\n\
-             acme LE\n directory http://a/\n shared-store c\ncrt-store\n load crt none.pem acme LE domains a.example",
-            "crt none.pem",
-            "acme section 'LE': there is no store 'c' (known: 'a', 'b').",
-        ),
-        (
-            "global\n expose-experimental-directives\nstore a\n server s 192.0.2.1:1\n\
-             acme LE\n directory http://a/\n shared-store a\ncrt-store\n load crt none.pem acme LE domains a.example",
-            "crt none.pem",
-            "acme section 'LE': 'shared-store' needs 'cluster-secret' in 'global': private keys in the store are encrypted with it.",
-        ),
-        (
-            "global\n expose-experimental-directives\n cluster-secret s\nstore a\n server s 192.0.2.1:1\n\
-             acme LE\n directory http://a/\n shared-store a\n map virt@x\ncrt-store\n load crt none.pem acme LE domains a.example",
-            "crt none.pem",
-            "acme section 'LE': 'map' cannot be used with 'shared-store': each node answers challenges itself.",
-        ),
-        (
-            "global\n expose-experimental-directives\n cluster-secret s\nstore a\n server s 192.0.2.1:1\n\
-             store b\n server s 192.0.2.1:1\nacme LE\n directory http://a/\n shared-store a\n\
-             acme X\n directory http://a/\n shared-store b\ncrt-store\n load crt none.pem acme LE domains a.example",
-            "crt none.pem",
-            "acme section 'X': all 'acme' sections share one account: the store is 'a' elsewhere, not 'b'.",
         ),
     ];
     for (before, bind, message) in rows {
