@@ -4,7 +4,7 @@
 use base::moment::Moment;
 use config::span::Span;
 use config::spec::{DataKind, ServerKeySpec, StoreSpec, TableKeySpec, TableSpec};
-use live::peers::{ReceiveResult, Remote, Section, Setting, Shared};
+use live::peers::{ReceiveResult, Remote, Role, Section, Setting, Shared};
 use live::table::Table;
 use expression::pattern::Key;
 use live::table::StickTable;
@@ -80,10 +80,11 @@ fn converse(data: &[u8]) {
         name: "p".into(),
         local: "me".into(),
         remotes: vec![Remote { name: "you".into(), shard: 0 }],
-        tables: vec![Shared { name: "t".into(), table: Arc::clone(&table), write_to: None }],
+        tables: vec![Shared { name: "t".into(), table: Arc::clone(&table), write_to: None, role: Role::Plain }],
         updates: 200,
         limit: 16_384,
         pid: 1,
+        process: 1,
     };
     let mut section = Section::new(setting, now, false);
     let hello = Hello { minor: 1, remote: "me".to_owned(), local: "you".to_owned(), pid: 2 };

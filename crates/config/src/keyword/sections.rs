@@ -324,6 +324,7 @@ impl Reader<'_> {
         verify::guids(&self.proxies, &mut self.report);
         verify::log_targets(&self.proxies, &self.global, &self.content, self.around, &mut self.report);
         verify::peers(&self.proxies, &mut self.content.peers, &mut self.report);
+        verify::sums(&self.proxies, &self.content.peers, &mut self.report);
         for section in self.content.peers.iter_mut().filter(|section| section.logs_globally) {
             section.logs.splice(0..0, self.global.logs.iter().cloned());
         }

@@ -3,9 +3,11 @@
 
 mod logs;
 mod peers;
+mod sums;
 
 pub(super) use logs::{log_forwards, targets as log_targets};
 pub(super) use peers::peers;
+pub(super) use sums::sums;
 
 use super::ReadContext;
 use super::place::{Side, noun};

@@ -2,6 +2,7 @@
 //! entry.
 
 use crate::span::{Span, Spanned};
+use std::fmt;
 
 /// Key type of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,6 +185,19 @@ pub struct StoreSpec {
     pub period: u32,
 }
 
+/// Writes it as in `store`.
+impl fmt::Display for StoreSpec {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, is_rate) = (self.kind.name(), self.kind.form() == DataForm::Rate);
+        match (self.kind.is_array(), is_rate) {
+            (true, true) => write!(out, "{name}({},{}ms)", self.elements, self.period),
+            (true, false) => write!(out, "{name}({})", self.elements),
+            (false, true) => write!(out, "{name}({}ms)", self.period),
+            (false, false) => out.write_str(name),
+        }
+    }
+}
+
 /// Identification of servers (`srvkey`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ServerKeySpec {
@@ -217,4 +231,15 @@ pub struct TableSpec {
     pub store: Vec<StoreSpec>,
     /// `peers`: the section that shares the table.
     pub peers: Option<Spanned<String>>,
+}
+
+impl TableSpec {
+    /// The name of a table of sums: that of the table whose values are summed, and this.
+    pub const SUM_SUFFIX: &str = ".agg";
+
+    /// Whether a shared table of that name holds the sums of another table's values over all peers. With `recv-only` it
+    /// receives the sums of a peer.
+    pub fn is_sum(&self, name: &str) -> bool {
+        name.ends_with(Self::SUM_SUFFIX) && !self.recv_only
+    }
 }

@@ -10,7 +10,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::buffer::Buffer;
-use live::peers::Ticket;
+use config::spec::LogLevel;
+use live::peers::{Section, Ticket};
 use policy::program::{LinkTls, ServerAddress};
 use rt::net::ConnectOptions;
 use wire::peers::{Hello, Status, read_line};
@@ -54,6 +55,10 @@ impl PeerConnector {
         }
         self.circle.keep(cx);
         let now = rt::now();
+        if self.circle.with(|section| section.sum(now)) == Some(true) {
+            cx.waker().wake_by_ref();
+        }
+        self.log_notices();
         let asked = self.circle.with(|section| section.tick(now, rt::random()));
         let refreshed = self.has_refreshments(cx, now);
         if refreshed || asked == Some(true) {
@@ -65,6 +70,13 @@ impl PeerConnector {
             cx.waker().wake_by_ref();
         }
         Poll::Pending
+    }
+
+    /// Logs events of the section's sums.
+    fn log_notices(&self) {
+        for notice in self.circle.with(Section::take_notices).unwrap_or_default() {
+            self.circle.worker.logger.message(None, LogLevel::Alert, &notice.to_string());
+        }
     }
 
     /// Whether there are updates to send. Also registers this task to be woken by the next update.

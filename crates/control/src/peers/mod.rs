@@ -43,7 +43,7 @@ pub fn start(mut sockets: Vec<PeerSocket>) {
         }
         let succeeds = shared.service::<Exchange>().expects_predecessor();
         let (limit, pid) = (worker.generation().program.global.bufsize.saturating_sub(FRAME), std::process::id());
-        let Some(setting) = party.plan.setting(limit, pid) else { continue };
+        let Some(setting) = party.plan.setting(limit, pid, rt::random()) else { continue };
         *party.lock() = Some(Section::new(setting, rt::now(), succeeds));
         let own;
         (own, sockets) = sockets.into_iter().partition(|socket| socket.section == index);

@@ -4,9 +4,9 @@
 use super::names::{Learned, SentNames, ServerKeyForm};
 use super::plan::Shared;
 use crate::table::StickTable;
-use crate::table::{Table, TableKey};
+use crate::table::{Origin, Table, TableKey};
 use base::moment::Moment;
-use config::spec::{DataForm, DataKind, TableKeySpec};
+use config::spec::{DataForm, DataKind, StoreSpec, TableKeySpec};
 use std::sync::Arc;
 use std::time::Duration;
 use wire::peers::{Datum, Definition, KeyKind, Store, Update, is_array, update};
@@ -100,15 +100,59 @@ pub(super) fn fits(plan: &StickTable, told: &Definition) -> bool {
     }
 }
 
-/// Stores a peer's update in the table, and in the one of `write-to`. Names of servers are recorded even if the table
-/// is full.
-pub(super) fn store_update(shared: &Shared, told: &Definition, heard: &Update<'_>, names: &mut Learned, now: Moment) {
+/// Returns why the values of a peer's table are not summed completely.
+pub(super) fn difference(sum: &StickTable, fits: bool, told: &Definition) -> Option<String> {
+    if !fits {
+        return Some("has other keys than here: its values are not summed".to_owned());
+    }
+    let is_there = |ours: &&StoreSpec| {
+        let theirs = told.stores.iter().find(|store| store.kind == ours.kind as u8);
+        let fits = |theirs: &Store| is_same_period(theirs.period, ours.period) && theirs.elements >= ours.elements;
+        theirs.is_some_and(fits)
+    };
+    let missing = sum.layout.stores.iter().filter(|ours| !is_there(ours)).map(ToString::to_string);
+    let missing: Vec<String> = missing.collect();
+    (!missing.is_empty()).then(|| format!("does not store {}, so that it counts as zero", missing.join(", ")))
+}
+
+/// Whether values of rates can be exchanged; the period of other data, and of peers that omit it, is 0.
+fn is_same_period(one: u32, other: u32) -> bool {
+    one == 0 || other == 0 || one == other
+}
+
+/// The place of the values that a peer has sent.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum UpdateTarget<'a> {
+    /// They are sums, which are computed here.
+    Nowhere,
+    Table,
+    /// The table: they are values of this instance, sent by an older process of it.
+    OwnTable,
+    /// The table of sums.
+    Sum(&'a Table, Origin),
+}
+
+/// Stores a peer's update in the table, and in the one of `write-to`, or as the peer's values in the table of sums. Names
+/// of servers are recorded even if the table is full.
+pub(super) fn store_update(
+    shared: &Shared,
+    target: UpdateTarget<'_>,
+    told: &Definition,
+    heard: &Update<'_>,
+    names: &mut Learned,
+    now: Moment,
+) {
     for (_, _, datum) in &heard.data {
         if let Datum::Named { number, name } = datum {
             names.note(*number, name);
         }
     }
-    let plan = &shared.table.plan;
+    let table = match target {
+        UpdateTarget::Nowhere => return,
+        UpdateTarget::Sum(sum, _) => sum,
+        UpdateTarget::Table | UpdateTarget::OwnTable => &shared.table,
+    };
+    let plan = &table.plan;
     let Some(key) = key(plan.key, heard.key) else { return };
     let full = plan.expire.unwrap_or_default();
     let life = heard.left.map_or(full, |left| Duration::from_millis(left.into()).min(full));
@@ -119,7 +163,7 @@ pub(super) fn store_update(shared: &Shared, told: &Definition, heard: &Update<'_
         let Some(ours) = plan.layout.store(kind) else { continue };
         let period = told.stores.iter().find(|store| store.kind == *number).map_or(0, |store| store.period);
         // Rates over another period cannot be converted.
-        if period != 0 && ours.period != 0 && period != ours.period {
+        if !is_same_period(period, ours.period) {
             continue;
         }
         let value = match *datum {
@@ -132,7 +176,13 @@ pub(super) fn store_update(shared: &Shared, told: &Definition, heard: &Update<'_
         words.push((kind, *element, value, width));
     }
     let data = words.iter().map(|(kind, element, value, width)| (*kind, *element, &value[..*width]));
-    shared.table.learn(&key, now, now.saturating_add(life), data);
+    let until = now.saturating_add(life);
+    match target {
+        UpdateTarget::Nowhere => false,
+        UpdateTarget::Table => table.learn(&key, now, until, data),
+        UpdateTarget::OwnTable => table.inherit(&key, now, until, data),
+        UpdateTarget::Sum(_, origin) => table.add_origin(&key, origin, now, until, data),
+    };
     if let Some(target) = &shared.write_to {
         pass_on(target, &shared.table, &key, &words, now);
     }

@@ -1,5 +1,6 @@
 //! The entries sent to a peer: updates in their order, or everything. Must never scan a table in one go.
 
+use super::announcement::Flow;
 use super::encoding::{self, Entry};
 use super::names::SentNames;
 use super::send_parameters::{SendParameters, SyncContext, SyncState, define};
@@ -23,6 +24,8 @@ pub(super) struct PushState {
     /// The table to be served next.
     turn: usize,
     names: SentNames,
+    /// By table, whether it is sent.
+    pub(super) flows: Vec<Flow>,
     /// More is left to be sent than there was space for.
     pub(super) has_more: bool,
 }
@@ -41,6 +44,10 @@ enum Task {
 }
 
 impl PushState {
+    pub(super) fn new(flows: Vec<Flow>) -> Self {
+        Self { flows, ..Self::default() }
+    }
+
     /// Begins to send everything, unless that is in progress.
     pub(super) fn begin(&mut self) {
         if !matches!(self.task, Task::Teach { .. } | Task::Wait) {
@@ -85,6 +92,10 @@ impl PushState {
         }
     }
 
+    fn sends(&self, table: usize) -> bool {
+        self.flows.get(table) == Some(&Flow::Send)
+    }
+
     /// Selects a table: appends its definition if another one was selected.
     fn select(&mut self, out: &mut Vec<u8>, around: &SyncContext<'_>, index: usize) -> Option<Definition> {
         match self.current.take() {
@@ -97,6 +108,9 @@ impl PushState {
     fn follow(&mut self, out: &mut Vec<u8>, around: &mut SyncContext<'_>, most: usize, manner: SendParameters) {
         for step in 0..around.tables.len() {
             let index = (self.turn + step) % around.tables.len();
+            if !self.sends(index) {
+                continue;
+            }
             let (table, reach) = (&around.tables[index].table, &mut around.reach[index]);
             let last = table.last_update();
             if last == reach.pushed {
@@ -186,6 +200,10 @@ impl PushState {
             };
             if out.len() >= most {
                 break;
+            }
+            if !self.sends(table) {
+                (table, cursor, begun) = (table + 1, None, false);
+                continue;
             }
             if !begun {
                 around.reach[table].origin = shared.table.last_update();

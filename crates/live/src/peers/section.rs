@@ -1,10 +1,12 @@
 //! A `peers` section: its connections, the resynchronization, reconnection attempts. The owner of the connections
 //! supplies bytes and the time. Must never hold more than one connection with a peer.
 
-use super::plan::Shared;
+use super::plan::{Role, Shared};
 use super::send_parameters::{SendParameters, SyncContext, SyncState};
 use super::session::{Event, Fault, PATIENCE, Session};
 use super::status::{LastStatus, LearnState, PeerStatus, SectionStatus, TableStatus};
+use super::sums::{PeerOrigin, Sums};
+use crate::table::Origin;
 use base::moment::Moment;
 use std::time::Duration;
 use wire::peers::{Hello, Malformed, Status};
@@ -42,6 +44,8 @@ pub struct Setting {
     pub limit: usize,
     /// The process id, as sent to peers.
     pub pid: u32,
+    /// A random number of the process, by which peers that sum tables distinguish it from others.
+    pub process: u64,
 }
 
 /// A connection with a peer. Invalid once the peer has a newer one.
@@ -93,8 +97,8 @@ enum Resync {
 
 /// A peer, connected or not.
 #[derive(Debug, Default)]
-struct Peer {
-    session: Option<Session>,
+pub(super) struct Peer {
+    pub(super) session: Option<Session>,
     /// A connection is being established; its generation.
     calling: Option<u64>,
     /// It is established, and the hello has been sent.
@@ -103,17 +107,19 @@ struct Peer {
     /// It has not learned everything itself.
     knows_part: bool,
     reconnect: Option<Moment>,
-    status: PeerStatus,
+    pub(super) status: PeerStatus,
+    pub(super) origin: PeerOrigin,
 }
 
 #[derive(Debug)]
 pub struct Section {
-    setting: Setting,
+    pub(super) setting: Setting,
     /// The remote peers, then the local one.
-    peers: Vec<Peer>,
+    pub(super) peers: Vec<Peer>,
     resync: Resync,
     /// The peer that teaches everything.
-    teacher: Option<usize>,
+    pub(super) teacher: Option<usize>,
+    pub(super) sums: Sums,
     generation: u64,
     /// The process stops: only the local peer is taught.
     leaving: bool,
@@ -130,7 +136,8 @@ impl Section {
             ..Peer::default()
         });
         let resync = if successor { Resync::Local(now + RESYNC) } else { Resync::Remote(now + RESYNC) };
-        Self { peers: peers.collect(), resync, teacher: None, generation: 0, leaving: false, setting }
+        let (peers, sums) = (peers.collect(), Sums::new(&setting.tables));
+        Self { peers, resync, teacher: None, sums, generation: 0, leaving: false, setting }
     }
 
     pub fn setting(&self) -> &Setting {
@@ -149,6 +156,10 @@ impl Section {
 
     /// When to call [`Section::tick`].
     pub fn deadline(&self) -> Option<Moment> {
+        self.resync_deadline().into_iter().chain(self.next_origin_request()).min()
+    }
+
+    fn resync_deadline(&self) -> Option<Moment> {
         match self.resync {
             Resync::Local(until) | Resync::Remote(until) if self.teacher.is_none() => Some(until),
             _ => None,
@@ -159,6 +170,11 @@ impl Section {
     /// selects among the peers that can teach; true: a request for a full resynchronization is to be sent to one of
     /// them.
     pub fn tick(&mut self, now: Moment, random: u64) -> bool {
+        let asks = self.ask_origins_again(now);
+        self.resynchronize(now, random) || asks
+    }
+
+    fn resynchronize(&mut self, now: Moment, random: u64) -> bool {
         if self.teacher.is_some() || self.leaving {
             return false;
         }
@@ -220,7 +236,7 @@ impl Section {
 
     /// Processes the peer's answer to the hello. True: the connection is established.
     pub fn answered(&mut self, ticket: Ticket, status: Status, now: Moment) -> bool {
-        let (leaving, tables) = (self.leaving, self.setting.tables.len());
+        let leaving = self.leaving;
         let Some(found) = self.peers.get_mut(ticket.peer) else { return false };
         if found.calling != Some(ticket.generation) {
             return false;
@@ -237,7 +253,9 @@ impl Section {
         if status != Status::Succeeded {
             return false;
         }
-        found.begin(Session::new(ticket.generation, true, tables, now));
+        found.origin.pid = None;
+        let session = Session::new(ticket.generation, true, &self.setting.tables, found.status.local, now);
+        found.begin(session);
         if leaving && let Some(session) = &mut found.session {
             session.teaching.begin();
         }
@@ -257,7 +275,6 @@ impl Section {
             return Err(Status::LocalName);
         }
         let peer = self.peers.iter().position(|peer| *peer.status.name == *hello.local).ok_or(Status::RemoteName)?;
-        let tables = self.setting.tables.len();
         let found = &mut self.peers[peer];
         if self.leaving || found.status.local && found.session.is_some() {
             return Err(Status::TryAgain);
@@ -281,7 +298,8 @@ impl Section {
         let found = &mut self.peers[peer];
         found.status.last_status = LastStatus::Established;
         found.status.last_handshake = Some(now);
-        found.begin(Session::new(generation, false, tables, now));
+        found.origin.pid = Some(hello.pid);
+        found.begin(Session::new(generation, false, &self.setting.tables, found.status.local, now));
         if found.status.local {
             // It teaches without a request.
             self.teacher = Some(peer);
@@ -322,6 +340,8 @@ impl Section {
                 Event::Confirmed if self.leaving => end = ReceiveResult::End(End::Taught),
                 Event::Confirmed => {}
                 Event::Taught(everything) => self.taught(ticket.peer, everything, now),
+                Event::Identified(process) => self.identified(ticket.peer, process, now),
+                Event::Defined(table, why) => self.origin_defined(ticket.peer, table, why),
             }
         }
         end
@@ -335,9 +355,11 @@ impl Section {
             session.confirms = session.confirms.saturating_add(1).min(8);
             session.learning = false;
         }
+        self.origin_taught(at, everything, now);
         if self.teacher != Some(at) {
             return;
         }
+        let peer = &mut self.peers[at];
         self.teacher = None;
         if everything {
             self.resync = Resync::Finished;
@@ -424,9 +446,11 @@ impl Section {
     }
 
     fn split(&mut self, ticket: Ticket, now: Moment) -> Option<(&mut Session, SyncContext<'_>, &mut PeerStatus)> {
-        let Peer { session, reach, status, .. } = self.peers.get_mut(ticket.peer)?;
+        let Peer { session, reach, status, origin, .. } = self.peers.get_mut(ticket.peer)?;
         let session = session.as_mut().filter(|session| session.generation == ticket.generation)?;
-        let around = SyncContext { tables: &self.setting.tables, reach, limit: self.setting.limit, now };
+        let origin = (!status.local).then_some(Origin { index: ticket.peer as u16, epoch: origin.epoch });
+        let Setting { tables, limit, process, .. } = &self.setting;
+        let around = SyncContext { tables, reach, limit: *limit, process: *process, origin, now };
         Some((session, around, status))
     }
 
@@ -435,7 +459,7 @@ impl Section {
         SectionStatus {
             name: self.setting.name.clone(),
             complete: self.is_complete(),
-            resync_timeout: self.deadline(),
+            resync_timeout: self.resync_deadline(),
             peers: self.peers.iter().map(|peer| peer.told(&self.setting.tables)).collect(),
         }
     }
@@ -445,6 +469,7 @@ impl Peer {
     /// Records an established connection.
     fn begin(&mut self, session: Session) {
         self.knows_part = false;
+        self.origin.begin();
         for reach in &mut self.reach {
             // Updates that were not acknowledged are sent again.
             reach.pushed = reach.acked;
@@ -467,6 +492,7 @@ impl Peer {
             told.names_sent = session.teaching.names_sent();
             told.names_learned = session.names_learned();
         }
+        let is_summed = |shared: &Shared| matches!(shared.role, Role::Addend(_)) && !self.status.local;
         let status = |(index, (shared, reach)): (usize, (&Shared, &SyncState))| {
             let told = session.map_or((0, 0, 0, 0), |session| session.remote(index));
             let (remote_id, remote_data, last_get, last_acked) = told;
@@ -480,6 +506,7 @@ impl Peer {
                 last_get,
                 teaching_origin: reach.origin,
                 update: shared.table.last_update(),
+                sum: is_summed(shared).then(|| self.origin.status()),
             }
         };
         told.tables = tables.iter().zip(&self.reach).enumerate().map(status).collect();

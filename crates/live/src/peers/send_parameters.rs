@@ -2,7 +2,7 @@
 
 use super::encoding;
 use super::plan::Shared;
-use crate::table::Table;
+use crate::table::{Origin, Table};
 use base::moment::Moment;
 use wire::peers::{Definition, definition};
 
@@ -23,6 +23,10 @@ pub(super) struct SyncContext<'a> {
     pub(super) reach: &'a mut [SyncState],
     /// Maximum length of a message in bytes.
     pub(super) limit: usize,
+    /// The number of this process.
+    pub(super) process: u64,
+    /// The peer as an origin of summed values; `None`: it is another process of this instance.
+    pub(super) origin: Option<Origin>,
     pub(super) now: Moment,
 }
 

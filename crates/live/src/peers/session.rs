@@ -1,8 +1,10 @@
 //! One connection with a peer after the handshake: the messages to be sent, and the processing of received ones. Must
 //! never touch a socket, and never hold more than one message from the peer.
 
-use super::encoding;
+use super::announcement::{self, Announcement, Announcements};
+use super::encoding::{self, UpdateTarget};
 use super::names;
+use super::plan::{Role, Shared};
 use super::push::PushState;
 use super::send_parameters::{SendParameters, SyncContext};
 use base::moment::Moment;
@@ -26,7 +28,7 @@ struct Remote {
 }
 
 /// An event from received messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Event {
     /// The peer has sent all entries; true: it has learned everything itself.
     Taught(bool),
@@ -34,6 +36,10 @@ pub(super) enum Event {
     Confirmed,
     /// A heartbeat was received.
     Heartbeat,
+    /// The peer has announced what it sums, and the number of its process, or announces nothing.
+    Identified(Option<u64>),
+    /// The peer has defined a table that is summed, and why it is not summed completely.
+    Defined(usize, Option<String>),
 }
 
 /// Why a connection must be closed.
@@ -70,10 +76,13 @@ pub(super) struct Session {
     /// The table that updates refer to; `None`: one that is not shared here.
     pub(super) current: Option<usize>,
     names: names::Learned,
+    announcements: Announcements,
 }
 
 impl Session {
-    pub(super) fn new(generation: u64, called: bool, tables: usize, now: Moment) -> Self {
+    pub(super) fn new(generation: u64, called: bool, tables: &[Shared], is_local: bool, now: Moment) -> Self {
+        let announcements = Announcements::new(tables, is_local);
+        let flows = announcements.flows(tables, is_local);
         Self {
             generation,
             called,
@@ -83,11 +92,12 @@ impl Session {
             learning: false,
             asks: false,
             confirms: 0,
-            teaching: PushState::default(),
-            acks: vec![None; tables],
-            remotes: (0..tables).map(|_| None).collect(),
+            teaching: PushState::new(flows),
+            acks: vec![None; tables.len()],
+            remotes: tables.iter().map(|_| None).collect(),
             current: None,
             names: names::Learned::default(),
+            announcements,
         }
     }
 
@@ -123,6 +133,9 @@ impl Session {
         }
         while let Some(frame) = decode(&bytes[at..], around.limit).map_err(Fault::Malformed)? {
             at += frame.length;
+            if !self.announcements.received && self.announced(&frame.message, around, &mut tell) {
+                continue;
+            }
             match frame.message {
                 Message::Control(Control::ResyncRequest) => self.teaching.begin(),
                 Message::Control(Control::ResyncFinished) => tell(Event::Taught(true)),
@@ -135,7 +148,7 @@ impl Session {
                 Message::Control(Control::Heartbeat) => tell(Event::Heartbeat),
                 Message::Error => return Err(Fault::Told),
                 Message::Update(fields, payload) => self.update(fields, payload, around).map_err(Fault::Malformed)?,
-                Message::Definition(payload) => self.define(payload, around).map_err(Fault::Malformed)?,
+                Message::Definition(payload) => self.define(payload, around, &mut tell).map_err(Fault::Malformed)?,
                 Message::Switch(id) => {
                     let is_it = |remote: &Option<Remote>| remote.as_ref().is_some_and(|one| one.definition.id == id);
                     self.current = self.remotes.iter().position(is_it);
@@ -154,11 +167,41 @@ impl Session {
         Ok(at)
     }
 
-    fn define(&mut self, payload: &[u8], around: &SyncContext<'_>) -> Result<(), Malformed> {
+    /// Processes an announcement. False: it is another message, so that the peer has nothing more to announce.
+    fn announced(&mut self, message: &Message<'_>, around: &SyncContext<'_>, tell: &mut impl FnMut(Event)) -> bool {
+        let found = match message {
+            Message::Definition(payload) => announcement::parse(payload, around.tables),
+            _ => None,
+        };
+        let process = match found {
+            Some(Announcement::Sums(addend)) => {
+                self.announcements.note(addend);
+                return true;
+            }
+            Some(Announcement::Other) => return true,
+            Some(Announcement::Process(process)) => Some(process),
+            None => None,
+        };
+        self.announcements.received = true;
+        self.teaching.flows = self.announcements.flows(around.tables, around.origin.is_none());
+        tell(Event::Identified(process));
+        found.is_some()
+    }
+
+    fn define(
+        &mut self,
+        payload: &[u8],
+        around: &SyncContext<'_>,
+        tell: &mut impl FnMut(Event),
+    ) -> Result<(), Malformed> {
         let definition = Definition::decode(payload)?;
         self.current = around.tables.iter().position(|shared| shared.name.as_bytes() == definition.name);
         let Some(index) = self.current else { return Ok(()) };
         let fits = encoding::fits(&around.tables[index].table.plan, &definition);
+        if let (Role::Addend(sum), Some(_)) = (around.tables[index].role, around.origin) {
+            let plan = &around.tables[sum].table.plan;
+            tell(Event::Defined(index, encoding::difference(plan, fits, &definition)));
+        }
         let (last, confirmed) = self.remotes[index].as_ref().map_or((0, 0), |before| (before.last, before.confirmed));
         // An id refers to one table only.
         for other in self.remotes.iter_mut() {
@@ -177,7 +220,14 @@ impl Session {
         remote.last = update.number.unwrap_or(remote.last.wrapping_add(1));
         self.acks[index] = Some(remote.last);
         if remote.fits {
-            encoding::store_update(&around.tables[index], &remote.definition, &update, &mut self.names, around.now);
+            let shared = &around.tables[index];
+            let target = match (shared.role, around.origin) {
+                (Role::Plain, _) => UpdateTarget::Table,
+                (Role::Sum(_), _) => UpdateTarget::Nowhere,
+                (Role::Addend(_), None) => UpdateTarget::OwnTable,
+                (Role::Addend(sum), Some(origin)) => UpdateTarget::Sum(&around.tables[sum].table, origin),
+            };
+            encoding::store_update(shared, target, &remote.definition, &update, &mut self.names, around.now);
         }
         Ok(())
     }
@@ -191,6 +241,9 @@ impl Session {
         manner: SendParameters,
     ) -> bool {
         let before = out.len();
+        if !std::mem::replace(&mut self.announcements.sent, true) {
+            announcement::append(out, around.tables, around.process);
+        }
         for _ in 0..std::mem::take(&mut self.confirms) {
             Control::ResyncConfirm.encode(out);
         }

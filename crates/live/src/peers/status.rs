@@ -58,6 +58,27 @@ impl LearnState {
     }
 }
 
+/// The values of a peer in a sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OriginStatus {
+    /// The peer has not connected yet.
+    Unknown,
+    /// All values were requested.
+    Asked,
+    /// All values are known.
+    Known,
+}
+
+impl OriginStatus {
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Unknown => "UNKNOWN",
+            Self::Asked => "ASKED",
+            Self::Known => "KNOWN",
+        }
+    }
+}
+
 /// The status of a table shared with a peer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TableStatus {
@@ -79,6 +100,8 @@ pub struct TableStatus {
     pub teaching_origin: u32,
     /// The last update of the table.
     pub update: u32,
+    /// The peer's values in the sum of the table; `None`: it is not summed.
+    pub sum: Option<OriginStatus>,
 }
 
 /// The status of a peer.

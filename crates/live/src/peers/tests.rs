@@ -3,3 +3,5 @@
 mod hostile;
 mod mesh;
 mod net;
+mod sums;
+mod thousand;

@@ -105,10 +105,38 @@ impl Table {
         until: Moment,
         data: impl IntoIterator<Item = (DataKind, u32, &'d [u32])>,
     ) -> bool {
+        self.store(key, now, until, false, data)
+    }
+
+    /// Stores an entry of an older process of this instance: the same, but it is sent to peers.
+    pub fn inherit<'d>(
+        &self,
+        key: &TableKey<'_>,
+        now: Moment,
+        until: Moment,
+        data: impl IntoIterator<Item = (DataKind, u32, &'d [u32])>,
+    ) -> bool {
+        let stored = self.store(key, now, until, true, data);
+        self.ring();
+        stored
+    }
+
+    fn store<'d>(
+        &self,
+        key: &TableKey<'_>,
+        now: Moment,
+        until: Moment,
+        is_own: bool,
+        data: impl IntoIterator<Item = (DataKind, u32, &'d [u32])>,
+    ) -> bool {
         let Some((_, slot, mut shard)) = self.obtain(key.bytes(), now) else { return false };
         let end = self.plan.expire.map_or(Moment::MAX, |_| until);
         shard.refresh(slot, end);
-        shard.note_learned(slot, self.last_update());
+        if is_own {
+            shard.note_update(slot, self.updates.fetch_add(1, SeqCst).wrapping_add(1));
+        } else {
+            shard.note_learned(slot, self.last_update());
+        }
         let mut entry = self.lend(&mut shard, slot, now);
         for (kind, element, words) in data {
             // The number of local connections is not learned.

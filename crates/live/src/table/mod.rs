@@ -14,6 +14,7 @@ mod plan;
 mod rate;
 mod servers;
 mod shard;
+mod sum;
 #[cfg(test)]
 mod tests;
 mod tracked;
@@ -26,6 +27,7 @@ pub use key::{TableKey, sample_of, sample_type};
 pub use page::Cursor;
 pub use plan::{Layout, StickTable};
 pub use servers::ServerNames;
+pub use sum::Origin;
 pub use tracked::{Pinned, TableHandle, Tracked, Tracking};
 
 use base::AppendOnlyVec;
@@ -122,6 +124,10 @@ pub struct Table {
     /// The names of servers in its entries.
     pub servers: ServerNames,
     key: Key,
+    /// The data that callers can change: none of a table of sums.
+    writable: Layout,
+    /// Local changes are numbered, to be sent to peers.
+    numbered: bool,
     /// Time until an entry expires unless it is refreshed, in nanoseconds; [`u64::MAX`]: kept until it is evicted.
     life: u64,
     parts: Box<[Part]>,
@@ -141,7 +147,19 @@ impl Table {
         let parts = (0..shards).map(|_| part()).collect();
         let (used, updates) = (AtomicU32::new(0), AtomicU32::new(0));
         let life = plan.expire.map_or(u64::MAX, |life| u64::try_from(life.as_nanos()).unwrap_or(u64::MAX));
-        Self { servers: ServerNames::default(), key, life, parts, used, updates, bell: UpdateWaker::default(), plan }
+        let writable = if plan.summed { Layout::default() } else { plan.layout.clone() };
+        Self {
+            servers: ServerNames::default(),
+            key,
+            writable,
+            numbered: plan.shared && !plan.summed,
+            life,
+            parts,
+            used,
+            updates,
+            bell: UpdateWaker::default(),
+            plan,
+        }
     }
 
     /// Frees all entries, except in shards with a tracked one.
@@ -194,7 +212,7 @@ impl Table {
     #[inline]
     fn touch(&self, shard: &mut Shard, at: u32, now: Moment) {
         shard.refresh(at, self.end(now));
-        if self.plan.shared {
+        if self.numbered {
             shard.note_update(at, self.updates.fetch_add(1, SeqCst).wrapping_add(1));
         }
     }
@@ -211,8 +229,9 @@ impl Table {
     pub fn find<T>(&self, key: &TableKey<'_>, now: Moment, read: impl FnOnce(EntryView<'_>) -> T) -> Option<T> {
         let key = key.bytes();
         let (at, hash) = self.locate(key);
-        let shard = self.shard(at);
+        let mut shard = self.shard(at);
         let slot = shard.find(hash, key, now)?;
+        self.renew(&mut shard, slot, now);
         Some(read(self.view(&shard, slot, now)))
     }
 
@@ -225,8 +244,9 @@ impl Table {
     ) -> Option<T> {
         let key = key.bytes();
         let (at, hash) = self.locate(key);
-        let shard = self.shard(at);
+        let mut shard = self.shard(at);
         let slot = shard.find(hash, key, now)?;
+        self.renew(&mut shard, slot, now);
         Some(read(EntryRef { shard: at, slot }, self.view(&shard, slot, now)))
     }
 
@@ -285,14 +305,16 @@ impl Table {
     /// Reads a pinned entry.
     #[inline]
     pub fn read<T>(&self, at: EntryRef, now: Moment, read: impl FnOnce(EntryView<'_>) -> T) -> T {
-        let shard = self.shard(at.shard);
+        let mut shard = self.shard(at.shard);
+        self.renew(&mut shard, at.slot, now);
         read(self.view(&shard, at.slot, now))
     }
 
     /// Reads an element of a pinned entry. `None`: not stored.
     #[inline]
     pub fn get(&self, at: EntryRef, now: Moment, kind: DataKind, element: u32) -> Option<u64> {
-        let shard = self.shard(at.shard);
+        let mut shard = self.shard(at.shard);
+        self.renew(&mut shard, at.slot, now);
         entry::read(&self.plan.layout, shard.words(at.slot), kind, element, rate::tick(now))
     }
 
@@ -305,7 +327,7 @@ impl Table {
 
     #[inline]
     fn lend<'s>(&'s self, shard: &'s mut Shard, slot: u32, now: Moment) -> EntryMut<'s> {
-        EntryMut { layout: &self.plan.layout, words: shard.words_mut(slot), now: rate::tick(now) }
+        EntryMut { layout: &self.writable, words: shard.words_mut(slot), now: rate::tick(now) }
     }
 
     /// Returns the entry of a key, with the lock of its shard. Creates it if necessary, evicting another one if the

@@ -4,6 +4,7 @@
 use super::shard::Shard;
 use super::{EntryMut, EntryRef, EntryView, Table};
 use base::moment::Moment;
+use std::ops::Range;
 
 /// The position of an iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,22 +33,29 @@ impl Table {
         now: Moment,
         mut take: impl FnMut(EntryRef, EntryView<'_>, &Shard),
     ) -> Option<Cursor> {
-        if from.shard as usize >= self.parts.len() {
-            return None;
-        }
-        let shard = self.shard(from.shard);
-        let end = shard.places().min(from.slot.saturating_add(most));
-        for slot in from.slot..end {
+        let (at, slots, next) = self.slots_of_page(from, most)?;
+        let mut shard = self.shard(at);
+        for slot in slots.start..slots.end.min(shard.places()) {
             if shard.is_used(slot) {
+                self.renew(&mut shard, slot, now);
                 let view = self.view(&shard, slot, now);
                 if view.until > now || view.trackers > 0 {
                     take(EntryRef { shard: from.shard, slot }, view, &shard);
                 }
             }
         }
-        let over = end >= shard.places();
-        let next = if over { Cursor { shard: from.shard + 1, slot: 0 } } else { Cursor { slot: end, ..from } };
-        ((next.shard as usize) < self.parts.len()).then_some(next)
+        next
+    }
+
+    /// Returns the shard and the slots of the page after a cursor, and the cursor after it. `None`: there is no page.
+    pub(super) fn slots_of_page(&self, from: Cursor, most: u32) -> Option<(u32, Range<u32>, Option<Cursor>)> {
+        if from.shard as usize >= self.parts.len() {
+            return None;
+        }
+        let places = self.shard(from.shard).places();
+        let end = places.min(from.slot.saturating_add(most));
+        let next = if end >= places { Cursor { shard: from.shard + 1, slot: 0 } } else { Cursor { slot: end, ..from } };
+        Some((from.shard, from.slot..end, ((next.shard as usize) < self.parts.len()).then_some(next)))
     }
 
     /// Reads the entry at a position, if it still exists.
@@ -55,8 +63,12 @@ impl Table {
         if at.shard as usize >= self.parts.len() {
             return None;
         }
-        let shard = self.shard(at.shard);
-        shard.is_used(at.slot).then(|| read(self.view(&shard, at.slot, now)))
+        let mut shard = self.shard(at.shard);
+        if !shard.is_used(at.slot) {
+            return None;
+        }
+        self.renew(&mut shard, at.slot, now);
+        Some(read(self.view(&shard, at.slot, now)))
     }
 
     /// Changes and refreshes the entry at a position, if it still exists.

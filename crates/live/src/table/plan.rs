@@ -32,6 +32,8 @@ pub struct StickTable {
     pub layout: Layout,
     /// Its updates are sent to peers: their order is maintained.
     pub shared: bool,
+    /// It holds the sums of another table's values over all peers: only these change it.
+    pub summed: bool,
     /// Number of shards over which its keys are distributed to peers; 0: not sharded.
     pub shards: u32,
 }
@@ -52,13 +54,14 @@ impl StickTable {
             byte_rate_factor: written.byte_rate_factor.max(1),
             layout: Layout::new(written.store.clone()),
             shared: written.peers.is_some(),
+            summed: false,
             shards: 0,
         }
     }
 
     /// Returns the placeholder for a table removed from a running process.
     pub fn removed(&self) -> Self {
-        Self { name: Box::default(), proxy: None, shared: false, write_to: None, ..self.clone() }
+        Self { name: Box::default(), proxy: None, shared: false, summed: false, write_to: None, ..self.clone() }
     }
 
     /// Whether it is such a placeholder.

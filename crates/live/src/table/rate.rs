@@ -82,6 +82,52 @@ pub(super) fn read(words: &[u32], now: u32, period: u32) -> u32 {
     events.saturating_add(share as u32)
 }
 
+/// The sum of rates of one period at a time. It is itself a rate: until a period of one of them ends, it has their sum at
+/// any time.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RateSum {
+    current: u64,
+    previous: u64,
+    /// The sum of the events, each multiplied by the age of its period.
+    aged_current: u128,
+    aged_previous: u128,
+}
+
+impl RateSum {
+    /// Adds a rate. Returns the time until its period ends, in milliseconds. `None`: it has no events.
+    pub(super) fn add(&mut self, words: &[u32], now: u32, period: u32) -> Option<u32> {
+        let [begin, current, previous] = words else { return None };
+        let passed = now.wrapping_sub(*begin);
+        let (age, current, previous) = match passed {
+            _ if passed < period => (passed, *current, *previous),
+            _ if passed < period.saturating_mul(2) => (passed - period, 0, *current),
+            _ => return None,
+        };
+        if current == 0 && previous == 0 {
+            return None;
+        }
+        self.current += u64::from(current);
+        self.previous += u64::from(previous);
+        self.aged_current += u128::from(current) * u128::from(age);
+        self.aged_previous += u128::from(previous) * u128::from(age);
+        Some(period - age)
+    }
+
+    /// Stores the sum. Its period has the mean age of the periods whose events are fading, so that they fade as fast as
+    /// these.
+    pub(super) fn write(self, words: &mut [u32], now: u32) {
+        let [begin, current, previous] = words else { return };
+        let (aged, events) = match self.previous {
+            0 => (self.aged_current, self.current),
+            _ => (self.aged_previous, self.previous),
+        };
+        let age = aged / u128::from(events.max(1));
+        *begin = now.wrapping_sub(age as u32);
+        *current = u32::try_from(self.current).unwrap_or(u32::MAX);
+        *previous = u32::try_from(self.previous).unwrap_or(u32::MAX);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,7 +18,7 @@ const FIRST_BUCKETS: usize = 8;
 
 /// The fixed part of every entry besides its key and its data: 32 bytes.
 #[derive(Debug)]
-struct Slot {
+pub(super) struct Slot {
     /// Hash of the key.
     hash: u32,
     /// The next one in its chain, or the next free one.
@@ -38,11 +38,13 @@ struct Slot {
 /// A shard of a table.
 #[derive(Debug)]
 pub(super) struct Shard {
-    slots: Vec<Slot>,
+    pub(super) slots: Vec<Slot>,
     keys: Keys,
-    words: Vec<u32>,
+    pub(super) words: Vec<u32>,
     /// Words of an entry.
-    stride: usize,
+    pub(super) stride: usize,
+    /// In a table of sums: by slot, the values of each origin; see `sum.rs`.
+    pub(super) origins: Vec<Vec<u32>>,
     buckets: Vec<u32>,
     free: u32,
     oldest: u32,
@@ -57,6 +59,7 @@ impl Shard {
             keys: Keys::new(key),
             words: Vec::new(),
             stride,
+            origins: Vec::new(),
             buckets: Vec::new(),
             free: NONE,
             oldest: NONE,
@@ -162,6 +165,9 @@ impl Shard {
         }
         self.unlink(at);
         self.keys.clear(at as usize);
+        if let Some(origins) = self.origins.get_mut(at as usize) {
+            *origins = Vec::new();
+        }
         let slot = &mut self.slots[at as usize];
         (slot.next, slot.older) = (self.free, FREE);
         self.free = at;

@@ -34,6 +34,7 @@ impl Compiler<'_> {
         declared.sort_by_key(|one| (one.written.span.file, one.written.span.line));
         let plan = |one: &Declared<'_>| StickTable {
             shared: one.through.is_some(),
+            summed: one.through.is_some() && one.written.is_sum(&one.name),
             shards: one.through.map_or(0, |section| section.shards),
             ..StickTable::new(&one.name, one.proxy, one.written)
         };

@@ -1,7 +1,7 @@
 //! A `peers` section with its live synchronized tables. Must never change.
 
 use super::{Peers, Program};
-use live::peers::{Remote, Setting, Shared};
+use live::peers::{Remote, Role, Setting, Shared};
 use live::table::Tables;
 use std::sync::Arc;
 
@@ -19,14 +19,16 @@ impl PeersPlan {
         let shared = section.tables.iter().filter_map(|shared| {
             let table = tables.get(shared.table)?;
             let write_to = table.plan.write_to.and_then(|target| tables.get(target)).cloned();
-            Some(Shared { table: Arc::clone(table), name: shared.name.clone(), write_to })
+            Some(Shared { table: Arc::clone(table), name: shared.name.clone(), write_to, role: Role::Plain })
         });
-        Self { section: Arc::clone(section), tables: shared.collect() }
+        let mut tables: Box<[Shared]> = shared.collect();
+        Shared::assign_roles(&mut tables);
+        Self { section: Arc::clone(section), tables }
     }
 
     /// Returns the parameters of the section's synchronization. `limit` is the maximum length of a message in bytes,
-    /// `pid` the ID of this process. `None` if this instance is not a member.
-    pub fn setting(&self, limit: usize, pid: u32) -> Option<Setting> {
+    /// `pid` the ID of this process, `process` a random number of it. `None` if this instance is not a member.
+    pub fn setting(&self, limit: usize, pid: u32, process: u64) -> Option<Setting> {
         let section = &self.section;
         let remotes = section.remotes.iter().map(|peer| Remote { name: peer.name.clone(), shard: peer.shard });
         Some(Setting {
@@ -37,6 +39,7 @@ impl PeersPlan {
             updates: section.max_updates,
             limit,
             pid,
+            process,
         })
     }
 

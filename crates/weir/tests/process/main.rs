@@ -87,6 +87,7 @@ mod sockpair;
 mod spoe;
 mod statistics_cells;
 mod statistics_page;
+mod summed_tables;
 mod support;
 mod tls_endings;
 mod tls_limit;

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Returns the HAProxy programs; `HAPROXY` names others, separated by colons.
-fn others() -> Vec<String> {
+pub(crate) fn others() -> Vec<String> {
     let named = std::env::var("HAPROXY").unwrap_or_else(|_| "/usr/sbin/haproxy".to_owned());
     let (there, missing): (Vec<String>, Vec<String>) =
         named.split(':').map(str::to_owned).partition(|path| std::path::Path::new(path).exists());

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use base::{Moment, WallTime};
+use config::spec::TableSpec;
 use live::peers::{PeerStatus, SectionStatus, TableStatus};
 use policy::program::{BindAddress, Peers, ServerAddress};
 
@@ -143,6 +144,9 @@ fn tell_table(text: &mut String, own: u64, plan: u64, table: &TableStatus) {
          last_acked={last_acked} last_pushed={last_pushed} last_get={last_get} teaching_origin={origin} \
          update={last_pushed}\n              table:{plan:#x} id={name} update={update} localupdate={update} refcnt=1\n",
     );
+    if let Some(sum) = table.sum {
+        let _ = writeln!(text, "              sum:{name}{} values={}", TableSpec::SUM_SUFFIX, sum.word());
+    }
 }
 
 /// Writes server names by their numbers, starting at 0.
@@ -258,6 +262,7 @@ mod tests {
             last_get: 3,
             teaching_origin: 4,
             update: 5,
+            sum: None,
         };
         let connected = PeerStatus {
             active: true,

@@ -420,6 +420,10 @@ fn table_of(call: &mut Call<'_, Worker>, verb: Verb) -> Option<Arc<Table>> {
     if found.is_none() {
         call.refuse("No such table\n");
     }
+    if verb != Verb::Show && found.as_ref().is_some_and(|table| table.plan.summed) {
+        call.refuse("The table holds sums over peers, which cannot be changed\n");
+        return None;
+    }
     found
 }
 
