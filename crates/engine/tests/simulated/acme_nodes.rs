@@ -140,7 +140,10 @@ async fn complete(acme: &mut Acme, authority: &Authority, before_end: impl FnOnc
 fn a_certificate_is_ordered_under_a_lease_and_published() {
     worlds("").run(|world| async move {
         let others = Others::new();
+        let begin = rt::now();
         complete(&mut Acme::new(), &Authority::new(), || assert!(others.left("lease") > 20_000)).await;
+        let elapsed = rt::now().saturating_since(begin);
+        assert!(elapsed.as_secs() < 5, "nothing has failed before the account was known: {elapsed:?}");
         sleep(1_000).await;
         assert_eq!(issuer().await, "/CN=authority");
         let key = others.key("certificate");
@@ -229,6 +232,28 @@ fn failures_delay_the_next_attempt_of_all_nodes() {
         acme.is_left_alone();
         acme.begin().await;
         acme.answer("POST /order", "400 Bad Request", "", REFUSAL).await;
+        let log = world.take_log().await.join("\n");
+        assert!(log.contains(&format!("acme: {NAME}: Another node has failed, next attempt in ")), "{log}");
+        world.forget_log();
+    });
+}
+
+/// The store has a certificate for which this node has not been notified of a change.
+#[test]
+fn a_certificate_in_the_store_is_not_ordered_again() {
+    worlds("acme.scheduler off").run(|world| async move {
+        let others = Others::new();
+        sleep(1_000).await;
+        order(&format!("acme renew {NAME}")).await;
+        let mut acme = Acme::new();
+        acme.answer("GET /dir", "400 Bad Request", "", "{}").await;
+        sleep(1_000).await;
+        others.publish(&Authority::new().certificate());
+        others.redis.command(&["DEL", "weir:acme:changes"]);
+        order(&format!("acme renew {NAME}")).await;
+        sleep(5_000).await;
+        acme.is_left_alone();
+        assert_eq!((issuer().await.as_str(), others.left("lease")), ("/CN=authority", -2));
         world.forget_log();
     });
 }
