@@ -201,8 +201,7 @@ fn compile_seated(
     let mut compiler = Compiler::new(spec, resolver, out);
     (compiler.failed, compiler.table_seats) = (refused, table_seats);
     compiler.prerequisites(spec);
-    let namespaces = compiler.namespaces(spec);
-    let global = compiler.global(spec, limits);
+    let (namespaces, global) = (compiler.namespaces(spec), compiler.global(spec, limits));
     let variables = compiler.variables(spec, global.bufsize);
     compiler.tables(spec);
     let mut proxies = compiler.proxies(spec, &global);
@@ -210,9 +209,8 @@ fn compile_seated(
     compiler.compare_sections(spec);
     let (fcgi_logs, spoe_logs) = (compiler.fcgi_logs(spec), compiler.spoe_logs(spec));
     let (log_forwards, resolvers) = (compiler.log_forwards(spec, global.nbthread), compiler.resolvers(spec));
-    let (acme, ocsp) = (compiler.acme(spec), compiler.ocsp(&spec.global.tls));
+    let (acme, ocsp, stores) = (compiler.acme(spec), compiler.ocsp(&spec.global.tls), compiler.stores(spec));
     let http_client = compiler.http_client(&spec.global, &resolvers);
-    let (stores, limits) = (compiler.stores(spec), store::limits(spec));
     let (peers, userlists) = (compiler.peers(spec, global.nbthread), compiler.userlists(spec));
     let spare_logs = spec.defaults.iter().map(|written| compiler.logs(&written.tcp.logs, spec)).collect();
     userlist::note_slow(&compiler.shared, &userlists, &mut proxies);
@@ -224,7 +222,6 @@ fn compile_seated(
     compiler.leftovers(spec);
     let Compiler { failed, rings, shared, .. } = compiler;
     names::diagnose_expressions(&shared, out);
-    let (lists, keys) = (shared.lists.take().finish(), shared.keys.take());
     let program = Program {
         global,
         proxies: proxies.into_iter().map(Arc::new).collect(),
@@ -249,8 +246,8 @@ fn compile_seated(
         variables,
         names: shared.known.take(),
         files: shared.files.iter().map(|name| name.as_str().into()).collect(),
-        lists,
-        keys,
+        lists: shared.lists.take().finish(),
+        keys: shared.keys.take(),
         registry: Registry::clone(&shared.registry),
         script_maps,
         wanted: Arc::clone(&shared.wanted),
@@ -259,7 +256,6 @@ fn compile_seated(
         tables: shared.tables.take(),
         spare_logs,
         stores,
-        limits,
         tls,
     };
     (!failed).then_some(program)

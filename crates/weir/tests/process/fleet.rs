@@ -110,8 +110,9 @@ fn two_nodes_enforce_one_limit() {
 fn users_databases_and_prefixes() {
     // The commands that docs/fleet.md names.
     let commands = "-@all +select +script|load +evalsha +time +get +set +del +zadd +zcard +zremrangebyscore +pexpire";
-    let user = format!("weir on >secret ~edge:* resetchannels {commands}");
-    let Some(redis) = Redis::start(&["--user", &user, "--user", "default off"]) else { return };
+    let users = format!("--user weir on >secret ~edge:* resetchannels {commands} --user default off");
+    let users: Vec<&str> = users.split(' ').collect();
+    let Some(redis) = Redis::start(&users) else { return };
     let file = redis.folder.write("password", "secret\n");
     let wrong = redis.folder.write("wrong", "other\n");
     let lines = |file: &str| {
