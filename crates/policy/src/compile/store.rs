@@ -18,14 +18,6 @@ fn limits(spec: &Spec) -> Vec<LimitPlan> {
     stores.flat_map(|(store, section)| section.limits.iter().map(move |limit| LimitPlan::new(store, limit))).collect()
 }
 
-/// Returns the index of a limit, written as `store/limit`.
-pub(super) fn limit(spec: &Spec, name: &str) -> Option<usize> {
-    let (store, limit) = name.split_once('/')?;
-    let stores = spec.sections.stores.iter();
-    let mut all = stores.flat_map(|section| section.limits.iter().map(move |limit| (&section.name, &limit.name)));
-    all.position(|(section, own)| section.value == store && own.value == limit)
-}
-
 impl Compiler<'_> {
     /// Compiles all sections.
     pub(super) fn stores(&mut self, spec: &Spec) -> Stores {
@@ -93,6 +85,7 @@ impl Compiler<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compile::names::limit;
     use crate::compile::tests::{compiled, inet, refused};
     use config::span::{Span, Spanned};
     use config::spec::{HostSpec, LimitSpec, LostMode, PortSpec, StoreServerSpec};
