@@ -216,13 +216,13 @@ pub async fn serve(shared: Arc<Process>, listening: Arc<[Listening]>) {
     check::start(&worker);
     reverse_connect::start(&worker);
     resolve::start(&worker);
+    store::start(&worker);
     acme::start(&worker);
     ocsp::start(&worker);
     export::start(&worker);
     history::start(&worker);
     timeline::follow(&worker, false);
     count_exchange::start(&worker);
-    store::start(&worker);
     rt::spawn(rt::Class::Normal, u64::MAX, reap(Rc::clone(&worker)));
     rt::spawn(rt::Class::Normal, u64::MAX, purge(Rc::clone(&worker)));
 }

@@ -54,7 +54,6 @@ use crate::service::log::{Logger, Targets};
 use crate::service::registry::Services;
 use crate::session::task::StreamTask;
 use crate::sockets::Sockets;
-use crate::store::Stores;
 use crate::stream_state::StreamState;
 use agents::{AgentCounters, AgentLinks};
 use arrivals::Arrivals;
@@ -127,8 +126,7 @@ impl Process {
             .with(AnonymousKey::from(program.global.anonymous_key))
             .with(Certificates::of(program))
             .with(Exchange::new(program, &live))
-            .with(Resolving::new(program))
-            .with(Stores::new(program));
+            .with(Resolving::new(program));
         Self {
             outgoing: Outgoing::new(program),
             checks: crate::check::Checks::default(),

@@ -8,7 +8,7 @@ mod leases;
 mod script;
 
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use policy::program::Program;
 
@@ -17,24 +17,25 @@ use crate::worker::Worker;
 pub use client::{Client, ClientCounts, Failure, Pending};
 pub use fault::Fault;
 
-/// The stores of a process, by their index in the program.
+/// The stores of a process, by their index in the program. There are none until the first worker has started.
 #[derive(Debug, Default)]
-pub struct Stores(Box<[Arc<Client>]>);
+pub struct Stores(OnceLock<Box<[Arc<Client>]>>);
 
 impl Stores {
-    /// Creates clients without connections.
-    pub fn new(program: &Program) -> Self {
-        Self(program.stores.iter().map(|plan| Arc::new(Client::new(Arc::clone(plan)))).collect())
+    /// Creates clients without connections, unless they exist.
+    fn open(&self, program: &Program) -> &[Arc<Client>] {
+        let client = |plan| Arc::new(Client::new(Arc::clone(plan)));
+        self.0.get_or_init(|| program.stores.sections.iter().map(client).collect())
     }
 
     /// Returns all stores.
     pub fn all(&self) -> &[Arc<Client>] {
-        &self.0
+        self.0.get().map_or(&[], |stores| stores)
     }
 
     /// Returns the store of that name.
     pub fn find(&self, name: &str) -> Option<&Arc<Client>> {
-        self.0.iter().find(|client| *client.plan.name == *name)
+        self.all().iter().find(|client| *client.plan.name == *name)
     }
 }
 
@@ -43,7 +44,11 @@ pub fn start(worker: &Rc<Worker>) {
     if worker.id != 0 {
         return;
     }
-    for (index, client) in worker.process.service::<Stores>().all().iter().enumerate() {
+    let generation = worker.generation();
+    if generation.program.stores.sections.is_empty() {
+        return;
+    }
+    for (index, client) in worker.process.service::<Stores>().open(&generation.program).iter().enumerate() {
         let node = rt::random();
         let connection = connection::keep(Rc::clone(worker), index, Arc::clone(client), node);
         rt::spawn(rt::Class::Normal, rt::NO_TAG, connection);

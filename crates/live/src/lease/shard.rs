@@ -140,7 +140,9 @@ impl Shard {
     /// Creates the entry of a key, without a valid epoch.
     #[inline(never)]
     fn insert(&mut self, hash: u32, key: &[u8]) -> u32 {
-        let at = if self.entries.len() < self.most as usize {
+        // When memory is short, another key has to leave.
+        let is_full = !self.entries.is_empty() && !base::memory::PROCESS.may_keep();
+        let at = if self.entries.len() < self.most as usize && !is_full {
             if self.entries.len() >= self.buckets.len() {
                 self.grow();
             }
@@ -174,10 +176,11 @@ impl Shard {
 
     /// Removes a key: one that was not used for some time, or has no debt, if the hand finds one soon. Returns its slot.
     fn evict(&mut self) -> u32 {
+        self.hand %= self.entries.len() as u32;
         let (mut chosen, mut least) = (self.hand, u32::MAX);
         for _ in 0..LOOKED_AT {
             let at = self.hand;
-            self.hand = (self.hand + 1) % self.most;
+            self.hand = (self.hand + 1) % self.entries.len() as u32;
             let entry = &mut self.entries[at as usize];
             if entry.debt < least {
                 (chosen, least) = (at, entry.debt);

@@ -209,9 +209,9 @@ fn compile_seated(
     compiler.compare_sections(spec);
     let (fcgi_logs, spoe_logs) = (compiler.fcgi_logs(spec), compiler.spoe_logs(spec));
     let (log_forwards, resolvers) = (compiler.log_forwards(spec, global.nbthread), compiler.resolvers(spec));
-    let (acme, ocsp) = (compiler.acme(spec), compiler.ocsp(&spec.global.tls));
+    let (acme, ocsp, stores) = (compiler.acme(spec), compiler.ocsp(&spec.global.tls), compiler.stores(spec));
     let (http_client, userlists) = (compiler.http_client(&spec.global, &resolvers), compiler.userlists(spec));
-    let (peers, stores, limits) = (compiler.peers(spec, global.nbthread), compiler.stores(spec), store::limits(spec));
+    let peers = compiler.peers(spec, global.nbthread);
     let spare_logs = spec.defaults.iter().map(|written| compiler.logs(&written.tcp.logs, spec)).collect();
     features::derive(&compiler.shared, &userlists, &mut proxies);
     let (profiles, runtime) = (compiler.profiles(spec), compiler.runtime(&spec.global, global.nbthread));
@@ -254,7 +254,6 @@ fn compile_seated(
         tables: shared.tables.take(),
         spare_logs,
         stores,
-        limits,
         tls,
     };
     (!failed).then_some(program)

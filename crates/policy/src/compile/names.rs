@@ -313,7 +313,7 @@ impl Names for SpecNames<'_> {
     }
 
     fn limit(&self, name: &str) -> Option<usize> {
-        super::store::limit(self.spec, name)
+        limit(self.spec, name)
     }
 
     fn current(&self) -> Option<usize> {
@@ -382,6 +382,14 @@ impl Names for SpecNames<'_> {
         let name = self.shared.files.get(span.file as usize).cloned().unwrap_or_default();
         pattern::ListLine { late: false, file: span.file, line: span.line, name }
     }
+}
+
+/// Returns the index of a limit, written as `store/limit`.
+pub(super) fn limit(spec: &Spec, name: &str) -> Option<usize> {
+    let (store, limit) = name.split_once('/')?;
+    let stores = spec.sections.stores.iter();
+    let mut all = stores.flat_map(|section| section.limits.iter().map(move |limit| (&section.name, &limit.name)));
+    all.position(|(section, own)| section.value == store && own.value == limit)
 }
 
 impl RuleNames for SpecNames<'_> {

@@ -1,7 +1,7 @@
 //! Compiles `store` sections: resolves their addresses, and reads their passwords. Must never connect.
 
 use super::Compiler;
-use crate::program::{Login, Store, StorePassword, StoreServer};
+use crate::program::{Login, Store, StorePassword, StoreServer, Stores};
 use config::diagnostic::Form;
 use config::spec::{Spec, StoreSectionSpec};
 use config::text;
@@ -13,24 +13,17 @@ use std::time::Duration;
 const LONGEST_PASSWORD: usize = 4_096;
 
 /// Returns the limits of all sections, in the order of the configuration.
-pub(super) fn limits(spec: &Spec) -> Vec<LimitPlan> {
+fn limits(spec: &Spec) -> Vec<LimitPlan> {
     let stores = spec.sections.stores.iter().enumerate();
     stores.flat_map(|(store, section)| section.limits.iter().map(move |limit| LimitPlan::new(store, limit))).collect()
 }
 
-/// Returns the index of a limit, written as `store/limit`.
-pub(super) fn limit(spec: &Spec, name: &str) -> Option<usize> {
-    let (store, limit) = name.split_once('/')?;
-    let stores = spec.sections.stores.iter();
-    let mut all = stores.flat_map(|section| section.limits.iter().map(move |limit| (&section.name, &limit.name)));
-    all.position(|(section, own)| section.value == store && own.value == limit)
-}
-
 impl Compiler<'_> {
     /// Compiles all sections.
-    pub(super) fn stores(&mut self, spec: &Spec) -> Vec<Arc<Store>> {
+    pub(super) fn stores(&mut self, spec: &Spec) -> Stores {
         let sections = spec.sections.stores.iter();
-        sections.filter_map(|section| self.store(spec, section)).map(Arc::new).collect()
+        let sections = sections.filter_map(|section| self.store(spec, section)).map(Arc::new).collect();
+        Stores { sections, limits: limits(spec) }
     }
 
     fn store(&mut self, spec: &Spec, written: &StoreSectionSpec) -> Option<Store> {
@@ -92,6 +85,7 @@ impl Compiler<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compile::names::limit;
     use crate::compile::tests::{compiled, inet, refused};
     use config::span::{Span, Spanned};
     use config::spec::{HostSpec, LimitSpec, LostMode, PortSpec, StoreServerSpec};
@@ -139,9 +133,9 @@ mod tests {
             assert_eq!(limit(&spec, name), expected, "{name}");
         }
         let program = compiled(&spec);
-        let found: Vec<_> = program.limits.iter().map(|limit| (limit.store, &*limit.name)).collect();
+        let found: Vec<_> = program.stores.limits.iter().map(|limit| (limit.store, &*limit.name)).collect();
         assert_eq!(found, [(0, "x"), (0, "y"), (1, "y"), (1, "z")]);
-        assert_eq!(program.limits[0].interval(), 333_333_333);
+        assert_eq!(program.stores.limits[0].interval(), 333_333_333);
     }
 
     #[test]

@@ -80,7 +80,7 @@ pub use runtime::{Runtime, RuntimeSocket};
 pub use shape::Difference;
 pub use spoe::{SpoeAgent, SpoeCall, SpoeEvents, SpoeLog, SpoeMessage, SpoeTrigger};
 pub use stats_page::StatsPage;
-pub use store::{Login, Password as StorePassword, Store, StoreServer};
+pub use store::{Login, Password as StorePassword, Store, StoreServer, Stores};
 pub use tracking::Tracking;
 pub use userlist::{Password, User, Userlist};
 
@@ -92,7 +92,6 @@ use expression::key::Keys;
 use expression::pattern::Lists;
 use expression::variable::{StoredValue, Variable, VariableNames};
 use live::cache::CachePlan;
-use live::lease::LimitPlan;
 use live::table::StickTable;
 use std::sync::Arc;
 
@@ -159,9 +158,7 @@ pub struct Program {
     /// Log targets of added backends, by their `defaults` section: opened at startup, to be available later.
     pub spare_logs: Vec<Vec<LogTarget>>,
     /// `store` sections.
-    pub stores: Vec<Arc<Store>>,
-    /// Limits of all stores, in the order of the configuration.
-    pub limits: Vec<LimitPlan>,
+    pub stores: Stores,
     /// Certificate lists, ticket keys, and other TLS objects that belong to no line.
     pub tls: tls::TlsParts,
 }

@@ -28,7 +28,7 @@ impl Program {
             names: self.names.clone(),
             tables: self.tables.clone(),
             caches: self.caches.clone(),
-            limits: self.limits.clone(),
+            limits: self.stores.limits.clone(),
         };
         Live::new(plan, random)
     }

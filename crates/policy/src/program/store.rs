@@ -1,8 +1,18 @@
 //! Stores that several nodes share (Weir's own). Must never hold a connection.
 
 use super::{LinkTls, ServerAddress};
+use live::lease::LimitPlan;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
+
+/// The `store` sections of a configuration.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Stores {
+    pub sections: Vec<Arc<Store>>,
+    /// Limits of all sections, in the order of the configuration.
+    pub limits: Vec<LimitPlan>,
+}
 
 /// A `store` section.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,6 +1,6 @@
 //! Limits over several nodes, with a real server (section `store`). Without Redis they are skipped with a message.
 
-use crate::support::{Folder, Running, connect_unix, exchange_on, wait_until};
+use crate::support::{Folder, Running, connect_unix, exchange_on, free_port, wait_until};
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
@@ -44,15 +44,19 @@ impl Redis {
 
     /// Starts a node with lines of the section `store`.
     fn node(&self, name: &str, lines: &str) -> Running {
+        self.node_of(name, &format!("unix@{}\n{lines}", self.folder.path("redis").display()))
+    }
+
+    /// The same with the address of the server, and its options.
+    fn node_of(&self, name: &str, store: &str) -> Running {
         let at = |suffix: &str| self.folder.path(&format!("{name}{suffix}")).display().to_string();
         let config = self.folder.write(
             &format!("{name}.cfg"),
             &format!(
-                "global\n stats socket {} level admin\nstore fleet\n server redis1 unix@{}\n{lines}\nfrontend f\n mode http\n \
+                "global\n stats socket {} level admin\nstore fleet\n server redis1 {store}\nfrontend f\n mode http\n \
                  timeout client 10s\n bind unix@{}\n http-request deny deny_status 429 if {{ path,exceeds(fleet/logins) }}\n \
                  http-request return status 200\n",
                 at(".api"),
-                self.folder.path("redis").display(),
                 at(".http"),
             ),
         );
@@ -110,8 +114,9 @@ fn two_nodes_enforce_one_limit() {
 fn users_databases_and_prefixes() {
     // The commands that docs/fleet.md names.
     let commands = "-@all +select +script|load +evalsha +time +get +set +del +zadd +zcard +zremrangebyscore +pexpire";
-    let user = format!("weir on >secret ~edge:* resetchannels {commands}");
-    let Some(redis) = Redis::start(&["--user", &user, "--user", "default off"]) else { return };
+    let users = format!("--user weir on >secret ~edge:* resetchannels {commands} --user default off");
+    let users: Vec<&str> = users.split(' ').collect();
+    let Some(redis) = Redis::start(&users) else { return };
     let file = redis.folder.write("password", "secret\n");
     let wrong = redis.folder.write("wrong", "other\n");
     let lines = |file: &str| {
@@ -143,4 +148,25 @@ fn a_lost_server_is_connected_again() {
     let told = node.finish().stderr;
     let count = |words: &str| told.matches(words).count();
     assert_eq!((count("Store fleet is LOST, server redis1: "), count("Store fleet is UP")), (1, 2), "{told}");
+}
+
+#[test]
+fn tls_and_its_verification() {
+    let site = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/process/site.pem");
+    let other = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/process/other.pem");
+    let port = free_port().to_string();
+    let tls = ["--tls-port", &port, "--bind", "127.0.0.1", "--tls-auth-clients", "no"];
+    let files = ["--tls-cert-file", site, "--tls-key-file", site, "--tls-ca-cert-file", site];
+    let Some(redis) = Redis::start(&[&tls[..], &files].concat()) else { return };
+    let limit = "\n limit logins rate 5 period 1h lost closed";
+    let rows = [
+        ("verified", format!("127.0.0.1:{port} ssl ca-file {site} verify required verifyhost example.com{limit}"), 200),
+        ("unknown", format!("127.0.0.1:{port} ssl ca-file {other} verify required{limit}"), 429),
+        ("plain", format!("127.0.0.1:{port}{limit}"), 429),
+    ];
+    for (name, store, status) in rows {
+        let _node = redis.node_of(name, &store);
+        redis.wait(name, if status == 200 { "state UP" } else { " fault \"" });
+        assert_eq!(redis.get(name, "/a"), status, "{}", redis.show(name));
+    }
 }
