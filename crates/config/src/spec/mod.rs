@@ -4,6 +4,7 @@
 mod acme;
 mod address;
 mod balance;
+mod bgp;
 mod bind;
 mod cache;
 mod certificate;
@@ -53,6 +54,7 @@ mod userlist;
 pub use acme::{AcmeChallenge, AcmeMac, AcmeReady, AcmeSpec, GlobalAcmeSpec};
 pub use address::{AddressSpec, Family, HostSpec, PortSpec, SocketKind};
 pub use balance::{BalanceSpec, HashAffinity, HashFunction, HashKey, HashMethod, HashSpec, ServerBalanceSpec, UriSpec};
+pub use bgp::{BgpAnnounceSpec, BgpNeighborSpec, BgpPrefixSpec, BgpSpec};
 pub use bind::BindSpec;
 pub use cache::{CacheSpec, EarlyHints};
 pub use certificate::{CertificateSource, CrtStoreSpec, ExtraFilesSpec, LoadSpec, UsedCertificateSpec};
@@ -170,6 +172,8 @@ pub struct SectionsSpec {
     pub healthchecks: Vec<HealthcheckSpec>,
     /// `resolvers`.
     pub resolvers: Vec<ResolversSpec>,
+    /// `bgp`.
+    pub bgp: Vec<BgpSpec>,
     /// `userlist`.
     pub userlists: Vec<UserlistSpec>,
     /// `namespace_list`: the namespaces that PROXY headers may name.

@@ -18,6 +18,7 @@ mod acme;
 mod arrivals;
 mod attached;
 mod attaching;
+mod bgp;
 mod blame;
 mod bodies;
 mod bodyless;

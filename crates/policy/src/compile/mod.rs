@@ -5,6 +5,7 @@ mod acme;
 mod added;
 mod address;
 mod backend;
+mod bgp;
 mod cache;
 mod check;
 mod connecting;
@@ -216,6 +217,7 @@ fn compile_seated(
     userlist::note_slow(&compiler.shared, &userlists, &mut proxies);
     proxies.iter_mut().for_each(|proxy| proxy.features = features::features(proxy));
     let (profiles, runtime) = (compiler.profiles(spec), compiler.runtime(&spec.global, global.nbthread));
+    let bgp = compiler.bgp(spec);
     let (script_maps, traces, tls) = (compiler.script_maps(spec), compiler.traces(spec), compiler.tls_parts());
     // Whether log lines are exported is known now.
     let (otel_exporters, otel_metrics) = (compiler.otel_exporters(spec), compiler.otel_metrics(&spec.global));
@@ -233,6 +235,7 @@ fn compile_seated(
         fcgi_logs,
         spoe_logs,
         profiles,
+        bgp,
         resolvers,
         acme,
         ocsp,
@@ -278,6 +281,7 @@ pub fn diagnose(spec: &Spec, resolver: &mut dyn Resolver, out: &mut Vec<Diagnost
         let _ = compiler.unique_id(spec, index, proxy);
         compiler.server_addresses(spec, proxy);
     }
+    let _ = compiler.bgp(spec);
     compiler.unused_checks(spec);
     compiler.bind_addresses(spec);
 }

@@ -6,6 +6,7 @@
 mod acme;
 mod alerts;
 mod balancers;
+mod bgp;
 mod browser;
 mod budget;
 mod busy_polling;
