@@ -23,8 +23,6 @@ macro_rules! changed {
 }
 
 // These modules follow the macro that they use.
-#[path = "show_bgp.rs"]
-mod bgp;
 #[path = "show_fcgi.rs"]
 mod fcgi;
 #[path = "show_profiles.rs"]
@@ -86,7 +84,7 @@ pub fn spec(spec: &Spec) -> String {
         otel_filters: _,
         bgp: speakers,
     } = &spec.sections;
-    speakers.iter().for_each(|one| bgp::show(one, &mut out));
+    speakers.iter().for_each(|one| crate::show_bgp::show(one, &mut out));
     fcgi_apps.iter().for_each(|one| fcgi::show(one, &mut out));
     acme.iter().for_each(|one| out.push_str(&format!("acme {one:?}\n")));
     caches.iter().for_each(|cache| _ = writeln!(out, "{cache:?}"));

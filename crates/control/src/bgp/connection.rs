@@ -11,7 +11,7 @@ use base::moment::Moment;
 use conn::transport::Transport;
 use live::bgp::{End, LONGEST, OUTPUT, Output, State};
 
-use super::neighbor::reason_of;
+use super::error_text::error_text;
 use super::speakers::SpeakerTasks;
 
 /// Number of reads and writes until other tasks run.
@@ -110,7 +110,7 @@ impl<E: FnMut()> BgpConnection<'_, E> {
                 is_idle = false;
                 self.hear()?;
             }
-            Poll::Ready(Err(error)) => return Err(End::Failed(reason_of(&error))),
+            Poll::Ready(Err(error)) => return Err(End::Failed(error_text(&error))),
             Poll::Pending => {}
         }
         is_idle &= !self.say(cx)?;
@@ -149,7 +149,7 @@ impl<E: FnMut()> BgpConnection<'_, E> {
         let before = self.written;
         let is_blocked = match self.poll_write(cx) {
             Poll::Ready(Ok(())) => false,
-            Poll::Ready(Err(error)) => return Err(End::Failed(reason_of(&error))),
+            Poll::Ready(Err(error)) => return Err(End::Failed(error_text(&error))),
             Poll::Pending => true,
         };
         let has_written = !is_blocked || self.written > before;

@@ -2,6 +2,7 @@
 //! one task that evaluates its conditions and one for each router. Must never decide what a session sends: `live::bgp` does.
 
 mod connection;
+mod error_text;
 mod evaluation;
 mod neighbor;
 mod speakers;

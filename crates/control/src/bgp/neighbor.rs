@@ -14,6 +14,7 @@ use live::bgp::{End, State};
 use rt::net::{Address, ConnectOptions};
 
 use super::connection::converse;
+use super::error_text::error_text;
 use super::speakers::SpeakerTasks;
 
 /// Lets the process end when the task does.
@@ -135,11 +136,5 @@ fn reason(failure: &Failure, route: &Route) -> Box<str> {
     if route.options.md5_key.is_some() && error.raw_os_error() == Some(NO_OPTION) {
         return "the kernel does not support MD5 signatures of TCP, which the password needs".into();
     }
-    reason_of(error)
-}
-
-/// Returns the text of an error without its number.
-pub(super) fn reason_of(error: &std::io::Error) -> Box<str> {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).into()
+    error_text(error)
 }

@@ -7,6 +7,7 @@ mod link;
 mod plan;
 mod routes;
 mod session;
+mod state;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ mod tests;
 pub use end::End;
 pub use plan::{Announcement, RoutePlan, SessionPlan};
 pub use routes::Routes;
-pub use session::{OUTPUT, Output, Session, State};
+pub use session::{OUTPUT, Output, Session};
+pub use state::State;
 pub use status::{MessageCounts, SessionStatus};
 pub use wire::bgp::{Family, HEADER, LONGEST, Notification, Prefix};

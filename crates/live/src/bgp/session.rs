@@ -12,7 +12,7 @@ use wire::bgp::{
 
 use super::backoff::Backoff;
 use super::link::{Link, RouteOutput};
-use super::{End, MessageCounts, RoutePlan, Routes, SessionPlan, SessionStatus};
+use super::{End, MessageCounts, RoutePlan, Routes, SessionPlan, SessionStatus, State};
 
 /// Timeout of a connection attempt.
 const CONNECTING: Duration = Duration::from_secs(5);
@@ -20,33 +20,6 @@ const CONNECTING: Duration = Duration::from_secs(5);
 const BLOCKED: Duration = Duration::from_secs(8 * 60);
 /// The text that the router is sent when this speaker stops.
 const FAREWELL: &str = "Weir stops";
-
-/// The state of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// The next connection attempt is not due.
-    Idle,
-    /// A connection is being established.
-    Connect,
-    /// The OPEN message of the router is awaited.
-    OpenSent,
-    /// The first KEEPALIVE message of the router is awaited.
-    OpenConfirm,
-    Established,
-}
-
-impl State {
-    /// Returns the name in RFC 4271.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Idle => "Idle",
-            Self::Connect => "Connect",
-            Self::OpenSent => "OpenSent",
-            Self::OpenConfirm => "OpenConfirm",
-            Self::Established => "Established",
-        }
-    }
-}
 
 /// Where messages are added.
 #[derive(Debug)]

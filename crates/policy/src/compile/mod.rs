@@ -201,8 +201,7 @@ fn compile_seated(
     let mut compiler = Compiler::new(spec, resolver, out);
     (compiler.failed, compiler.table_seats) = (refused, table_seats);
     compiler.prerequisites(spec);
-    let namespaces = compiler.namespaces(spec);
-    let global = compiler.global(spec, limits);
+    let (namespaces, global) = (compiler.namespaces(spec), compiler.global(spec, limits));
     let variables = compiler.variables(spec, global.bufsize);
     compiler.tables(spec);
     let mut proxies = compiler.proxies(spec, &global);
@@ -210,14 +209,13 @@ fn compile_seated(
     compiler.compare_sections(spec);
     let (fcgi_logs, spoe_logs) = (compiler.fcgi_logs(spec), compiler.spoe_logs(spec));
     let (log_forwards, resolvers) = (compiler.log_forwards(spec, global.nbthread), compiler.resolvers(spec));
-    let (acme, ocsp) = (compiler.acme(spec), compiler.ocsp(&spec.global.tls));
+    let (bgp, acme, ocsp) = (compiler.bgp(spec), compiler.acme(spec), compiler.ocsp(&spec.global.tls));
     let http_client = compiler.http_client(&spec.global, &resolvers);
     let (peers, userlists) = (compiler.peers(spec, global.nbthread), compiler.userlists(spec));
     let spare_logs = spec.defaults.iter().map(|written| compiler.logs(&written.tcp.logs, spec)).collect();
     userlist::note_slow(&compiler.shared, &userlists, &mut proxies);
     proxies.iter_mut().for_each(|proxy| proxy.features = features::features(proxy));
     let (profiles, runtime) = (compiler.profiles(spec), compiler.runtime(&spec.global, global.nbthread));
-    let bgp = compiler.bgp(spec);
     let (script_maps, traces, tls) = (compiler.script_maps(spec), compiler.traces(spec), compiler.tls_parts());
     // Whether log lines are exported is known now.
     let (otel_exporters, otel_metrics) = (compiler.otel_exporters(spec), compiler.otel_metrics(&spec.global));
@@ -271,17 +269,15 @@ pub fn diagnose(spec: &Spec, resolver: &mut dyn Resolver, out: &mut Vec<Diagnost
     let mut compiler = Compiler::new(spec, resolver, out);
     compiler.tables(spec);
     compiler.doubts = compiler.out.iter().filter(|known| known.is_alert()).filter_map(|known| known.span).collect();
-    let _ = compiler.profiles(spec);
+    let _ = (compiler.profiles(spec), compiler.bgp(spec));
     for (index, proxy) in spec.proxies.iter().enumerate() {
         let _ = compiler.rules(spec, index, proxy);
         let _ = compiler.pages(spec, index, proxy);
         let _ = compiler.forwarded(spec, index, proxy);
         let _ = compiler.check(spec, index, proxy);
-        let _ = compiler.log_lines(spec, index, proxy);
-        let _ = compiler.unique_id(spec, index, proxy);
+        let _ = (compiler.log_lines(spec, index, proxy), compiler.unique_id(spec, index, proxy));
         compiler.server_addresses(spec, proxy);
     }
-    let _ = compiler.bgp(spec);
     compiler.unused_checks(spec);
     compiler.bind_addresses(spec);
 }

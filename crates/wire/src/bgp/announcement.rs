@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::frame::{self, Kind};
+use super::header::{self, Kind};
 use super::prefix::{Family, Prefix, UNICAST};
 use super::two_octets;
 
@@ -83,7 +83,7 @@ pub fn announce(out: &mut Vec<u8>, prefix: &Prefix, attributes: &PathAttributes<
 /// Adds a message to `out` that withdraws a route.
 pub fn withdraw(out: &mut Vec<u8>, prefix: &Prefix) {
     match prefix.family() {
-        Family::Ipv4 => frame::encode(out, Kind::Update, |out| {
+        Family::Ipv4 => header::encode(out, Kind::Update, |out| {
             sized(out, |out| prefix.encode(out));
             out.extend([0, 0]);
         }),
@@ -99,7 +99,7 @@ pub fn withdraw(out: &mut Vec<u8>, prefix: &Prefix) {
 
 /// Adds an UPDATE message without withdrawn routes; `attributes` adds the attributes and returns the route after them.
 fn update(out: &mut Vec<u8>, attributes: impl FnOnce(&mut Vec<u8>) -> Option<Prefix>) {
-    frame::encode(out, Kind::Update, |out| {
+    header::encode(out, Kind::Update, |out| {
         out.extend([0, 0]);
         let prefix = sized(out, attributes);
         if let Some(prefix) = prefix {

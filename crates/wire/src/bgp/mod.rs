@@ -5,6 +5,7 @@
 mod announcement;
 mod error_code;
 mod frame;
+mod header;
 mod notification;
 mod open;
 mod prefix;
@@ -13,7 +14,8 @@ mod update;
 
 pub use announcement::{PathAttributes, announce, withdraw};
 pub use error_code::ErrorCode;
-pub use frame::{Frame, HEADER, Kind, LONGEST, decode, keepalive};
+pub use frame::{Frame, decode};
+pub use header::{HEADER, Kind, LONGEST, keepalive};
 pub use notification::Notification;
 pub use open::{Capabilities, Open};
 pub use prefix::{Family, Prefix};

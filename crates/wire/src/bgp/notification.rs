@@ -1,7 +1,7 @@
 //! NOTIFICATION messages (RFC 4271, section 4.5), with the text of a shutdown (RFC 9003). Must never end a session.
 
 use super::ErrorCode;
-use super::frame::{self, Kind, LONGEST};
+use super::header::{self, Kind, LONGEST};
 
 /// Maximum length in octets of the text of a shutdown.
 const LONGEST_TEXT: usize = 255;
@@ -17,7 +17,7 @@ pub struct Notification {
 impl Notification {
     /// Creates a message; data beyond the longest message is cut off.
     pub fn new(error: ErrorCode, data: &[u8]) -> Self {
-        let most = LONGEST - frame::HEADER - 2;
+        let most = LONGEST - header::HEADER - 2;
         Self { error, data: data[..data.len().min(most)].into() }
     }
 
@@ -37,7 +37,7 @@ impl Notification {
 
     /// Adds the message to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        frame::encode(out, Kind::Notification, |out| {
+        header::encode(out, Kind::Notification, |out| {
             out.extend([self.error.code, self.error.subcode]);
             out.extend(&*self.data);
         });

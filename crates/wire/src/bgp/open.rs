@@ -3,7 +3,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::frame::{self, Kind};
+use super::header::{self, Kind};
 use super::prefix::{Family, UNICAST};
 use super::{ErrorCode, Notification, two_octets};
 
@@ -99,7 +99,7 @@ pub struct Open {
 impl Open {
     /// Adds the message to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        frame::encode(out, Kind::Open, |out| {
+        header::encode(out, Kind::Open, |out| {
             out.push(VERSION);
             out.extend(two_octets(self.number).to_be_bytes());
             out.extend(self.hold_time.to_be_bytes());

@@ -1,7 +1,9 @@
 //! Weir's own: a BGP speaker that announces addresses while conditions hold. Must never compile a condition.
 
 mod prefix;
+mod values;
 
+use self::values::{Fault, as_number, community, digits, hold_time};
 use super::{SectionContext, SectionKeyword, supported};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Line, Word};
@@ -9,7 +11,6 @@ use crate::keyword::is_name_character;
 use crate::span::Spanned;
 use crate::spec::{BgpAnnounceSpec, BgpNeighborSpec, BgpSpec};
 use crate::suggest;
-use crate::units;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Maximum number of neighbors of a section.
@@ -76,21 +77,6 @@ pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
 /// Reports an error with what is allowed.
 fn refuse(context: &mut SectionContext<'_>, line: &Line, at: usize, message: String, allowed: &str) {
     context.report.push(Diagnostic::alert(line.span(at), message).with_hint(allowed.to_owned()));
-}
-
-/// Parses the number of an AS, also in the form of two numbers (RFC 5396); 0 and the last one are reserved.
-fn as_number(text: &str) -> Option<u32> {
-    let number = match text.split_once('.') {
-        Some((high, low)) => u32::from(digits::<u16>(high)?) << 16 | u32::from(digits::<u16>(low)?),
-        None => digits(text)?,
-    };
-    (1..u32::MAX).contains(&number).then_some(number)
-}
-
-/// Parses a number that consists of digits only.
-fn digits<T: std::str::FromStr>(text: &str) -> Option<T> {
-    let are_digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| are_digits)
 }
 
 const AS_NUMBERS: &str = "allowed: a number from 1 to 4294967294, or two from 0 to 65535 as in '64512.1'";
@@ -185,9 +171,6 @@ fn neighbor(context: &mut SectionContext<'_>, line: &Line) {
     section.neighbors.push(open);
 }
 
-/// An error and what is allowed instead.
-type Fault = (String, String);
-
 /// Parses an option of a neighbor with its value.
 fn neighbor_option(open: &mut BgpNeighborSpec, line: &Line, at: usize) -> Result<(), Fault> {
     let (name, text) = (line.text(at), line.text(at + 1));
@@ -227,13 +210,6 @@ fn unknown(name: &str, known: &[&str]) -> Fault {
         None => format!("allowed: {}", known.join(", ")),
     };
     (format!("unknown option '{name}'."), allowed)
-}
-
-/// Parses a hold time in whole seconds; a number without a unit is in milliseconds, as everywhere.
-fn hold_time(text: &str) -> Option<u16> {
-    let millis = units::milliseconds(text).ok()?.value;
-    let seconds = u16::try_from(millis / 1_000).ok()?;
-    (millis % 1_000 == 0 && seconds >= 3).then_some(seconds)
 }
 
 const ANNOUNCE_OPTIONS: [&str; 4] = ["community", "local-preference", "med", "next-hop"];
@@ -309,19 +285,4 @@ fn is_usable(address: &IpAddr, is_ipv4: bool) -> bool {
         IpAddr::V6(address) => address.is_unicast_link_local(),
     };
     address.is_ipv4() == is_ipv4 && !address.is_unspecified() && !address.is_multicast() && !is_link_local
-}
-
-/// Parses a community: two numbers, or a well-known name (RFC 1997, RFC 7999, RFC 8326).
-fn community(text: &str) -> Option<u32> {
-    Some(match text {
-        "graceful-shutdown" => 0xffff_0000,
-        "blackhole" => 0xffff_029a,
-        "no-export" => 0xffff_ff01,
-        "no-advertise" => 0xffff_ff02,
-        "no-export-subconfed" => 0xffff_ff03,
-        _ => {
-            let (high, low) = text.split_once(':')?;
-            u32::from(digits::<u16>(high)?) << 16 | u32::from(digits::<u16>(low)?)
-        }
-    })
 }

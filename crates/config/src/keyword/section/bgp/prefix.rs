@@ -3,7 +3,7 @@
 use crate::spec::BgpPrefixSpec;
 use std::net::IpAddr;
 
-use super::Fault;
+use super::values::{Fault, digits};
 
 /// Parses a prefix. A single address is one of all its bits.
 pub(super) fn parse(text: &str) -> Result<BgpPrefixSpec, Fault> {
@@ -16,7 +16,7 @@ pub(super) fn parse(text: &str) -> Result<BgpPrefixSpec, Fault> {
     let address: IpAddr = address.parse().map_err(|_| invalid())?;
     let bits = if address.is_ipv4() { 32 } else { 128 };
     let length = match length {
-        Some(length) => super::digits(length).filter(|length| *length <= bits).ok_or_else(invalid)?,
+        Some(length) => digits(length).filter(|length| *length <= bits).ok_or_else(invalid)?,
         None => bits,
     };
     let network = network(address, length);
