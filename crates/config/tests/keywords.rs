@@ -7,6 +7,8 @@
 
 #[path = "keywords/show.rs"]
 mod show;
+#[path = "keywords/show_bgp.rs"]
+mod show_bgp;
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, HashSet};

@@ -1,6 +1,7 @@
 //! Observes and controls a process, apart from its traffic: the runtime API, statistics, tables shared by peers, saved
 //! server states. Must never be needed to serve a request: the engine runs without it.
 
+pub mod bgp;
 mod dashboard;
 mod field;
 mod haterm;

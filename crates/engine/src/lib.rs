@@ -22,6 +22,7 @@ pub mod free_slots;
 pub mod frontends;
 pub mod generation;
 pub mod handshake;
+pub mod health_watch;
 mod history;
 pub mod host;
 pub mod http_client;

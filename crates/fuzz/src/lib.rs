@@ -18,6 +18,7 @@ macro_rules! targets {
 
 targets! {
     balance_key,
+    bgp,
     certificates,
     chunk_decoder,
     client_hello,

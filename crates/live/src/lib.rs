@@ -5,6 +5,7 @@ mod added;
 mod admission;
 mod availability;
 mod backend;
+pub mod bgp;
 mod budget;
 pub mod cache;
 mod compression;

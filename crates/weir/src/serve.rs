@@ -173,6 +173,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Repo
             engine::serve(shared, sockets).await;
             engine::service::log::start_relays(relays);
             control::peers::start(peers);
+            control::bgp::start();
             scripts.start_tasks();
             control::runtime::process::start(runtime);
             if worker == 0 {

@@ -4,6 +4,7 @@
 //! its input.
 
 pub mod acme;
+pub mod bgp;
 mod byte_class;
 pub mod client_hello;
 pub mod client_ip;

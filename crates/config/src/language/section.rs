@@ -6,6 +6,7 @@ use crate::suggest;
 pub const SECTIONS: &[&str] = &[
     "acme",
     "backend",
+    "bgp",
     "cache",
     "crt-store",
     "defaults",

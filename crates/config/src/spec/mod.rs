@@ -4,6 +4,7 @@
 mod acme;
 mod address;
 mod balance;
+mod bgp;
 mod bind;
 mod cache;
 mod certificate;
@@ -54,6 +55,7 @@ mod userlist;
 pub use acme::{AcmeChallenge, AcmeMac, AcmeReady, AcmeSpec, GlobalAcmeSpec};
 pub use address::{AddressSpec, Family, HostSpec, PortSpec, SocketKind};
 pub use balance::{BalanceSpec, HashAffinity, HashFunction, HashKey, HashMethod, HashSpec, ServerBalanceSpec, UriSpec};
+pub use bgp::{BgpAnnounceSpec, BgpNeighborSpec, BgpPrefixSpec, BgpSpec};
 pub use bind::BindSpec;
 pub use cache::{CacheSpec, EarlyHints};
 pub use certificate::{CertificateSource, CrtStoreSpec, ExtraFilesSpec, LoadSpec, UsedCertificateSpec};
@@ -174,6 +176,8 @@ pub struct SectionsSpec {
     pub resolvers: Vec<ResolversSpec>,
     /// `store`; Weir's own.
     pub stores: Vec<StoreSectionSpec>,
+    /// `bgp`.
+    pub bgp: Vec<BgpSpec>,
     /// `userlist`.
     pub userlists: Vec<UserlistSpec>,
     /// `namespace_list`: the namespaces that PROXY headers may name.

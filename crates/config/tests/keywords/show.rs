@@ -83,8 +83,10 @@ pub fn spec(spec: &Spec) -> String {
         spoe_engines: _,
         otel_filters: _,
         stores,
+        bgp: speakers,
     } = &spec.sections;
     stores.iter().for_each(|one| out.push_str(&format!("{one:?}\n")));
+    speakers.iter().for_each(|one| crate::show_bgp::show(one, &mut out));
     fcgi_apps.iter().for_each(|one| fcgi::show(one, &mut out));
     acme.iter().for_each(|one| out.push_str(&format!("acme {one:?}\n")));
     caches.iter().for_each(|cache| _ = writeln!(out, "{cache:?}"));

@@ -5,6 +5,7 @@ use live::timeline::{Author, TimelineKind};
 use live::{Checker, Transition};
 use policy::program::{Proxy, Server};
 
+use crate::health_watch;
 pub use crate::service::event_queue::{
     CertificateEvent, Checked, Event, Events, Listener, ServerEvent, ServerEventKind, WantedRecord,
 };
@@ -34,6 +35,7 @@ pub fn added(process: &Process, proxy: &Proxy, server: &Server) {
         format!("Server {}/{} was added.", proxy.name, server.name)
     });
     tell_of(process, proxy, server, ServerEventKind::Added);
+    health_watch::changed(process);
 }
 
 /// Reports a server that is about to be removed.
@@ -43,6 +45,7 @@ pub fn removed(process: &Process, proxy: &Proxy, server: &Server) {
         format!("Server {}/{} was removed.", proxy.name, server.name)
     });
     tell_of(process, proxy, server, ServerEventKind::Removed);
+    health_watch::changed(process);
 }
 
 /// Reports a server whose address or port changed, or that no longer has an address.

@@ -17,6 +17,7 @@ use live::{Admin, Checker, Live, ProxyState, ServerStatus, Transition};
 use policy::program::{Program, Proxy, Server};
 
 use super::{events, mail, session_shutdown, slow_start};
+use crate::health_watch;
 use crate::stream_state::Cause as Ending;
 use crate::worker::Worker;
 use record::ServerChange;
@@ -166,6 +167,7 @@ fn settle_one(
         _ => Some(""),
     };
     events::changed(worker, proxy, server, transition, why);
+    health_watch::changed(&worker.process);
     if had_servers && !has_servers {
         let (kind, name) = (sentences::kind(proxy), &proxy.name);
         let text = format!("{kind} {name} has no server available!");

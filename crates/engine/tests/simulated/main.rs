@@ -19,6 +19,7 @@ mod acme_nodes;
 mod arrivals;
 mod attached;
 mod attaching;
+mod bgp;
 mod blame;
 mod bodies;
 mod bodyless;

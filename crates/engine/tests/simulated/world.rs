@@ -301,6 +301,7 @@ impl Worlds {
                 engine::serve(served, sockets).await;
                 control::runtime::process::start(runtime);
                 control::peers::start(peers);
+                control::bgp::start();
             })
         });
         let scope = Rc::new(Scope::new());

@@ -88,6 +88,17 @@ impl Condition {
         })
     }
 
+    /// Returns a keyword of its ACLs that is not available at that place.
+    pub fn unavailable(&self, place: EvalPlace) -> Option<&str> {
+        self.terms().find_map(|term| term.acl.misfit(place))
+    }
+
+    /// Returns a keyword of its ACLs that means the current proxy.
+    pub fn of_current_proxy(&self) -> Option<&str> {
+        let mut tests = self.terms().flat_map(|term| term.acl.tests());
+        tests.find(|test| test.expression.omits_proxy()).map(|test| &*test.keyword)
+    }
+
     /// Whether it fetches from the raw bytes of a message, which are not available to HTTP rules.
     pub fn asks_for_layer6(&self) -> bool {
         self.terms().any(|term| term.acl.tests().iter().any(|test| test.expression.fetch().is_layer6()))

@@ -340,6 +340,13 @@ impl Expression {
         &self.fetch
     }
 
+    /// Whether the name of a proxy is omitted: the current one is meant.
+    pub fn omits_proxy(&self) -> bool {
+        let kinds = self.fetch.signature.kinds.iter().enumerate();
+        let mut named = kinds.filter(|(_, kind)| matches!(kind, Kind::Frontend | Kind::Backend));
+        named.any(|(at, _)| self.arguments.proxy(at).is_none())
+    }
+
     /// Returns the values of that type that checks compiled into its arguments.
     pub(crate) fn made<T: 'static>(&self) -> impl Iterator<Item = &T> {
         let arguments = std::iter::once(&self.arguments).chain(self.steps.iter().map(|step| &step.arguments));

@@ -5,6 +5,7 @@ mod acme;
 mod added;
 mod address;
 mod backend;
+mod bgp;
 mod cache;
 mod check;
 mod connecting;
@@ -211,7 +212,7 @@ fn compile_seated(
     let (log_forwards, resolvers) = (compiler.log_forwards(spec, global.nbthread), compiler.resolvers(spec));
     let (acme, ocsp, stores) = (compiler.acme(spec), compiler.ocsp(&spec.global.tls), compiler.stores(spec));
     let (http_client, userlists) = (compiler.http_client(&spec.global, &resolvers), compiler.userlists(spec));
-    let peers = compiler.peers(spec, global.nbthread);
+    let (peers, bgp) = (compiler.peers(spec, global.nbthread), compiler.bgp(spec));
     let spare_logs = spec.defaults.iter().map(|written| compiler.logs(&written.tcp.logs, spec)).collect();
     features::derive(&compiler.shared, &userlists, &mut proxies);
     let (profiles, runtime) = (compiler.profiles(spec), compiler.runtime(&spec.global, global.nbthread));
@@ -230,6 +231,7 @@ fn compile_seated(
         fcgi_logs,
         spoe_logs,
         profiles,
+        bgp,
         resolvers,
         acme,
         ocsp,
@@ -266,14 +268,13 @@ pub fn diagnose(spec: &Spec, resolver: &mut dyn Resolver, out: &mut Vec<Diagnost
     let mut compiler = Compiler::new(spec, resolver, out);
     compiler.tables(spec);
     compiler.doubts = compiler.out.iter().filter(|known| known.is_alert()).filter_map(|known| known.span).collect();
-    let _ = compiler.profiles(spec);
+    let _ = (compiler.profiles(spec), compiler.bgp(spec));
     for (index, proxy) in spec.proxies.iter().enumerate() {
         let _ = compiler.rules(spec, index, proxy);
         let _ = compiler.pages(spec, index, proxy);
         let _ = compiler.forwarded(spec, index, proxy);
         let _ = compiler.check(spec, index, proxy);
-        let _ = compiler.log_lines(spec, index, proxy);
-        let _ = compiler.unique_id(spec, index, proxy);
+        let _ = (compiler.log_lines(spec, index, proxy), compiler.unique_id(spec, index, proxy));
         compiler.server_addresses(spec, proxy);
     }
     compiler.unused_checks(spec);

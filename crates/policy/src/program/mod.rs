@@ -4,6 +4,7 @@
 
 mod acme;
 mod address;
+mod bgp;
 mod connecting;
 mod errors;
 mod fcgi;
@@ -41,6 +42,7 @@ mod userlist;
 pub use self::tls::{CrtLine, CrtLines, CrtList, TlsListener, TlsParts, TlsTraffic};
 pub use acme::{Acme, AcmeCertificate, AcmeSection, CertificateStorage, Challenge, SharedAcme};
 pub use address::{BindAddress, SYSLOG, ServerAddress, ServerPort};
+pub use bgp::{BgpCondition, BgpNeighbor, BgpSpeaker};
 pub use config::spec::MuxProtocol;
 pub use connecting::{
     Connecting, KeepAlive, LinkTls, Namespace, ProxyField, ProxyHeader, ProxySsl, ServerTls, Source, TrafficSwitch,
@@ -114,6 +116,8 @@ pub struct Program {
     pub spoe_logs: Vec<SpoeLog>,
     /// `log-profile` sections.
     pub profiles: Box<[LogProfile]>,
+    /// `bgp` sections.
+    pub bgp: Vec<BgpSpeaker>,
     /// `resolvers` sections.
     pub resolvers: Vec<Resolvers>,
     /// Certificates obtained with ACME.

@@ -65,7 +65,7 @@ impl Program {
     pub fn differences(&self, next: &Self) -> Vec<Difference> {
         let mut found = Vec::new();
         let fields = fields!(Program, self, next,
-            kept: [caches, rings, log_forwards, resolvers, peers, namespaces, runtime, variables, event_descriptors, stores],
+            kept: [caches, rings, log_forwards, resolvers, peers, bgp, namespaces, runtime, variables, event_descriptors, stores],
             free: [fcgi_logs, profiles, spare_logs, traces, acme, ocsp, http_client, otel_exporters, otel_metrics, userlists, lists, keys],
             apart: [global, proxies, index, servers, names, files, registry, script_maps, wanted, tls, tables, spoe_logs]);
         of(fields, "the configuration", &mut found);

@@ -60,6 +60,8 @@ pub struct ConnectOptions {
     pub mark: Option<u32>,
     /// Service class of the packets (`IP_TOS`, `IPV6_TCLASS`).
     pub service_class: Option<u8>,
+    /// Number of hops that packets may take (`IP_TTL`, `IPV6_UNICAST_HOPS`).
+    pub hop_limit: Option<u8>,
     /// A short-lived connection ended by [`super::reset`]: it may reuse a kept socket.
     pub is_brief: bool,
     /// Check whether it is established before waiting. Worthwhile for destinations on the same
@@ -89,6 +91,7 @@ impl Default for ConnectOptions {
             fast_open: false,
             mark: None,
             service_class: None,
+            hop_limit: None,
             is_brief: false,
             looks_at_once: false,
         }
@@ -332,6 +335,14 @@ fn apply(fd: &OwnedFd, address: &Address, options: &ConnectOptions) -> io::Resul
         let _ = set(libc::IPPROTO_IP, libc::IP_TOS, i32::from(class));
         let _ = set(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, i32::from(class));
     }
+    if let Some(hops) = options.hop_limit {
+        let is_ipv6 = matches!(address, Address::Inet(address) if address.is_ipv6());
+        let (level, name) = match is_ipv6 {
+            true => (libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS),
+            false => (libc::IPPROTO_IP, libc::IP_TTL),
+        };
+        set(level, name, i32::from(hops))?;
+    }
     if let Some(interface) = &options.interface {
         bind_to_interface(fd, interface)?;
     }
@@ -363,7 +374,7 @@ impl ConnectOptions {
             && (self.keepalive.is_none() && self.congestion_control.is_none() && self.md5_key.is_none())
             && (self.mss.is_none() && self.user_timeout.is_none() && self.unsent_limit.is_none())
             && (self.send_buffer.is_none() && self.receive_buffer.is_none())
-            && (self.mark.is_none() && self.service_class.is_none())
+            && (self.mark.is_none() && self.service_class.is_none() && self.hop_limit.is_none())
     }
 }
 

@@ -7,6 +7,7 @@ mod acme;
 mod acme_nodes;
 mod alerts;
 mod balancers;
+mod bgp;
 mod browser;
 mod budget;
 mod busy_polling;

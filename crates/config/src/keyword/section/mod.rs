@@ -3,6 +3,7 @@
 //! function added to [`SectionContext::content`]. Must never read a proxy.
 
 mod acme;
+mod bgp;
 pub(super) mod cache;
 mod cookie;
 mod crt_list;
@@ -113,6 +114,8 @@ const fn section(
 pub(crate) static TABLE: &[SectionRow] = &[
     section("acme", "<name>", "How certificates are obtained from an ACME server.", acme::TABLE)
         .opened(acme::open, None),
+    section("bgp", "<name>", "Weir's own: announces addresses to routers while servers are up.", bgp::TABLE)
+        .opened(bgp::open, None),
     section("cache", "<name>", "A cache of small responses.", cache::TABLE).opened(cache::open, None),
     section("crt-store", "[<name>]", "Certificates loaded by name.", crt_store::TABLE).opened(crt_store::open, None),
     section("fcgi-app", "<name>", "A FastCGI application.", fcgi_app::TABLE).opened(fcgi_app::open, None),

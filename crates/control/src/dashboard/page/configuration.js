@@ -14,7 +14,7 @@ const configView = {
   },
   show() {
     const { files, diagnostics } = this.found;
-    const section = /^\s*(global|defaults|frontend|backend|listen|peers|resolvers|userlist|mailers|cache|program|http-errors|ring|log-forward|fcgi-app|crt-store|acme|traces|log-profile)\b/;
+    const section = /^\s*(global|defaults|frontend|backend|listen|peers|resolvers|userlist|mailers|cache|program|http-errors|ring|log-forward|fcgi-app|crt-store|acme|bgp|traces|log-profile)\b/;
     const line = (text, at) => {
       const found = this.filter && text.toLowerCase().includes(this.filter);
       const hash = text.indexOf("#"), code = hash >= 0 ? text.slice(0, hash) : text;

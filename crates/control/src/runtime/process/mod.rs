@@ -5,6 +5,7 @@ mod acme;
 mod activity;
 mod anonymous;
 mod backends;
+mod bgp;
 mod caches;
 mod captures;
 mod certificates;
@@ -80,6 +81,7 @@ const TABLES: &[&[Command<Worker>]] = &[
     stat::TABLE,
     servers::TABLE,
     backends::TABLE,
+    bgp::TABLE,
     cookies::TABLE,
     limits::TABLE,
     lists::TABLE,
