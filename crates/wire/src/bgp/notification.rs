@@ -23,7 +23,9 @@ impl Notification {
 
     /// Creates a message that ends a session in order, with a text for the operator of the router.
     pub fn shutdown(text: &str) -> Self {
-        let text = &text.as_bytes()[..text.floor_char_boundary(LONGEST_TEXT)];
+        let mut ends = (0..=text.len().min(LONGEST_TEXT)).rev();
+        let end = ends.find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        let text = &text.as_bytes()[..end];
         let mut data = vec![u8::try_from(text.len()).unwrap_or(u8::MAX)];
         data.extend(text);
         Self::new(ErrorCode::SHUTDOWN, &data)

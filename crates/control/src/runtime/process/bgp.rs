@@ -21,7 +21,7 @@ pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
 fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
         let wanted = call.word(2).to_owned();
-        let generation = std::rc::Rc::clone(&call.generation);
+        let generation = call.generation;
         let mut is_known = wanted.is_empty();
         for (section, speaker) in generation.program.bgp.iter().enumerate() {
             if !wanted.is_empty() && *speaker.name != *wanted {
