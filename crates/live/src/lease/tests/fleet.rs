@@ -106,14 +106,16 @@ fn errors(plan: &LimitPlan, outcome: &Outcome) -> [f64; 2] {
     [shortage * 100.0, excess * 100.0]
 }
 
+/// Requests per second of a node, by millisecond.
+type Demand<'a> = &'a dyn Fn(usize) -> f64;
+
 #[test]
 fn the_excess_over_ten_seconds_is_below_one_percent() {
     let steady = |rate: f64| move |_: usize| rate;
     let waves = |millis: usize| if millis % 7_000 < 3_000 { 900.0 } else { 30.0 };
     let late = |millis: usize| if millis > 12_000 { 600.0 } else { 0.0 };
     let (hundred, twenty, many, few) = (steady(100.0), steady(20.0), steady(5_000.0), steady(333.0));
-    // Requests per second of each node.
-    let rows: [(&str, u32, u32, Vec<&dyn Fn(usize) -> f64>); 9] = [
+    let rows: [(&str, u32, u32, Vec<Demand<'_>>); 9] = [
         ("one node", 100, 20, vec![&hundred]),
         ("below the limit", 100, 100, vec![&twenty, &twenty, &twenty]),
         ("twice the limit", 100, 100, vec![&hundred, &hundred]),
