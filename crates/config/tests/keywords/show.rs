@@ -11,7 +11,7 @@ use weir_config::spec::{
     PeerTableSpec, PeersSpec, PersistenceSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec,
     ReceptionSpec, RingServerSpec, RingSpec, RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec, SectionsSpec,
     ServerBalanceSpec, ServerCheckSpec, ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec, StateFileSpec,
-    StatsPageSpec, TableSpec, TimeoutsSpec, TraceLineSpec, UnixBindSpec, UserlistSpec,
+    StatsPageSpec, TableSpec, TimeoutsSpec, UnixBindSpec, UserlistSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -91,9 +91,7 @@ pub fn spec(spec: &Spec) -> String {
     acme.iter().for_each(|one| out.push_str(&format!("acme {one:?}\n")));
     caches.iter().for_each(|cache| _ = writeln!(out, "{cache:?}"));
     crt_stores.iter().for_each(|one| tls::store(one, &mut out));
-    for TraceLineSpec { span, words } in traces {
-        let _ = writeln!(out, "trace @{} {words:?}", span.line);
-    }
+    traces.iter().for_each(|one| _ = writeln!(out, "trace @{} {:?}", one.span.line, one.words));
     for MailersSpec { span, name, servers, timeout } in mailers {
         let servers: Vec<_> = servers.iter().map(|one| format!("{} {}", one.0, address(&one.1.value))).collect();
         let _ = writeln!(out, "mailers {name} @{} timeout={timeout} {servers:?}", span.line);

@@ -112,8 +112,9 @@ impl<'a> Reader<'a> {
     fn line(&mut self) -> Result<(u8, &'a [u8]), Stop> {
         let rest = &self.bytes[self.at..];
         let Some(end) = rest.iter().take(LONGEST_LINE + 1).position(|byte| *byte == b'\r') else {
-            // The end has two bytes.
-            return Err(if rest.len() > LONGEST_LINE { Stop::Malformed } else { self.missing(2) });
+            // A line has its first byte and two at its end.
+            let missing = if rest.is_empty() { 3 } else { 2 };
+            return Err(if rest.len() > LONGEST_LINE { Stop::Malformed } else { self.missing(missing) });
         };
         match rest.get(end + 1) {
             None => return Err(self.missing(1)),
@@ -207,7 +208,7 @@ mod tests {
     #[test]
     fn the_length_of_what_is_announced_is_known() {
         let rows = [
-            ("", 2),
+            ("", 3),
             ("$10\r\n", 17),
             ("*3\r\n", 13),
             ("*3\r\n$10\r\n", 13),
