@@ -52,8 +52,8 @@ pub fn run(data: &[u8]) {
 /// Size of the advertised table in entries.
 const SIZE: u32 = 8;
 
-/// Creates a table of names of that size.
-fn table() -> Arc<Table> {
+/// Creates a table of names of that size. `summed`: it holds the sums of another one.
+fn table(summed: bool) -> Arc<Table> {
     let kinds = [DataKind::Gpc0, DataKind::HttpReqRate, DataKind::BytesInCnt, DataKind::ServerKey, DataKind::Gpt];
     let stores = kinds.map(|kind| StoreSpec { kind, elements: 1 + u32::from(kind == DataKind::Gpt), period: 1_000 });
     let written = TableSpec {
@@ -69,18 +69,25 @@ fn table() -> Arc<Table> {
         store: stores.to_vec(),
         peers: None,
     };
-    Arc::new(Table::new(StickTable { shared: true, ..StickTable::new("t", None, &written) }, Key::new(1)))
+    Arc::new(Table::new(StickTable { shared: true, summed, ..StickTable::new("t", None, &written) }, Key::new(1)))
 }
 
 /// Feeds these bytes from a known peer, in two pieces.
 fn converse(data: &[u8]) {
     let now = Moment::ZERO + Duration::from_secs(100);
-    let table = table();
+    let share = |name: &str, summed| Shared {
+        name: name.into(),
+        table: table(summed),
+        write_to: None,
+        role: Role::Plain,
+    };
+    let mut tables = vec![share("t", false), share("u", false), share("u.agg", true)];
+    Shared::assign_roles(&mut tables);
     let setting = Setting {
         name: "p".into(),
         local: "me".into(),
         remotes: vec![Remote { name: "you".into(), shard: 0 }],
-        tables: vec![Shared { name: "t".into(), table: Arc::clone(&table), write_to: None, role: Role::Plain }],
+        tables: tables.clone(),
         updates: 200,
         limit: 16_384,
         pid: 1,
@@ -101,7 +108,8 @@ fn converse(data: &[u8]) {
         }
         let _ = section.say(ticket, &mut out, now, 16_384);
     }
-    assert!(table.used() <= SIZE);
+    section.sum(now);
+    assert!(tables.iter().all(|shared| shared.table.used() <= SIZE));
     // Acknowledgements are combined, and repeated requests are answered once.
     assert!(out.len() < 100_000);
 }

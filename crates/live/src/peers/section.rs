@@ -341,7 +341,7 @@ impl Section {
                 Event::Confirmed => {}
                 Event::Taught(everything) => self.taught(ticket.peer, everything, now),
                 Event::Identified(process) => self.identified(ticket.peer, process, now),
-                Event::Defined(table, why) => self.origin_defined(ticket.peer, table, why),
+                Event::Defined(table, why) => self.origin_defined(ticket.peer, table, why, now),
             }
         }
         end

@@ -26,7 +26,7 @@ impl Section {
             return;
         }
         let is_back = peer.origin.identify(process);
-        if is_back && peer.origin.may_report(now) {
+        if is_back && peer.origin.may_report_duplicate(now) {
             let (section, peer) = (self.setting.name.clone(), peer.status.name.clone());
             self.sums.notice(Notice::Duplicate { section, peer });
         }
@@ -79,9 +79,9 @@ impl Section {
     }
 
     /// Processes the definition of a peer's table whose values are summed. `why`: it is not summed completely.
-    pub(super) fn origin_defined(&mut self, at: usize, table: usize, why: Option<String>) {
+    pub(super) fn origin_defined(&mut self, at: usize, table: usize, why: Option<String>, now: Moment) {
         let peer = &mut self.peers[at];
-        if !peer.origin.note_unlike(table, why.as_ref()) {
+        if !peer.origin.note_unlike(table, why.as_ref()) || !peer.origin.may_report(now) {
             return;
         }
         let (section, peer) = (self.setting.name.clone(), peer.status.name.clone());

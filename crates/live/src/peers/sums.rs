@@ -17,6 +17,8 @@ const UPDATES: u32 = 4_096;
 pub(super) const ASK_AGAIN: Duration = Duration::from_secs(5);
 /// Two processes with one name are reported again after this time.
 const REPORT_AGAIN: Duration = Duration::from_secs(60);
+/// Maximum number of other events of a peer that are reported in that time.
+const REPORTS: u32 = 8;
 /// Maximum number of notices that wait to be logged.
 const NOTICES: usize = 64;
 
@@ -66,6 +68,8 @@ pub(super) struct PeerOrigin {
     /// When they are to be requested again.
     pub(super) ask_at: Option<Moment>,
     reported: Option<Moment>,
+    /// Reports since a time.
+    reports: Option<(Moment, u32)>,
     /// By table: why it is not summed completely.
     unlike: Vec<Option<String>>,
 }
@@ -97,12 +101,19 @@ impl PeerOrigin {
     }
 
     /// Whether two processes with the name of the peer are to be reported now.
-    pub(super) fn may_report(&mut self, now: Moment) -> bool {
+    pub(super) fn may_report_duplicate(&mut self, now: Moment) -> bool {
         let may = self.reported.is_none_or(|then| now >= then + REPORT_AGAIN);
         if may {
             self.reported = Some(now);
         }
         may
+    }
+
+    /// Whether another event of the peer may be logged: a faulty peer must not fill the log.
+    pub(super) fn may_report(&mut self, now: Moment) -> bool {
+        let (since, reports) = self.reports.filter(|(since, _)| now < *since + REPORT_AGAIN).unwrap_or((now, 0));
+        self.reports = Some((since, reports.saturating_add(1)));
+        reports < REPORTS
     }
 
     /// Records why a table is not summed completely. True: it is not what was recorded before.
@@ -250,5 +261,6 @@ impl OwnValues {
 fn add_own(addend: &Table, sum: &Table, origin: Origin, key: &[u8], words: &[u32], until: Moment, now: Moment) {
     let elements = sum.plan.layout.stores.iter().flat_map(|store| (0..store.elements).map(|at| (store.kind, at)));
     let data = elements.filter_map(|(kind, at)| Some((kind, at, words.get(addend.plan.layout.place(kind, at)?)?)));
-    sum.add_origin(&TableKey::Long(key), origin, now, until, data);
+    let life = sum.plan.expire.map_or(Moment::MAX, |life| now.saturating_add(life));
+    sum.add_origin(&TableKey::Long(key), origin, now, until.min(life), data);
 }

@@ -6,6 +6,7 @@ use crate::table::{StickTable, TableKey};
 use base::moment::Moment;
 use config::spec::{DataKind, TableKeySpec};
 use std::time::Duration;
+use wire::peers::{Definition, Hello, KeyKind, definition};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const LIFE: Duration = Duration::from_secs(100);
@@ -22,7 +23,7 @@ fn plans() -> [StickTable; 2] {
             store(DataKind::GpcRate, 3, PERIOD),
         ]
     };
-    let plan = |stores| table(TableKeySpec::Integer, 1_000, Some(LIFE.as_millis() as u32), stores);
+    let plan = |stores| table(TableKeySpec::Integer, 10_000, Some(LIFE.as_millis() as u32), stores);
     [plan(stores()), StickTable { summed: true, ..plan(stores()) }]
 }
 
@@ -238,4 +239,58 @@ fn a_successor_takes_over_the_values_of_its_process() {
     for node in [0, 2, 3] {
         assert_eq!(expected(&net.nodes[node], 1, net.now), Some([11; 3]), "node {node}");
     }
+}
+
+#[test]
+fn very_many_values_are_summed() {
+    const KEYS: u32 = 9_000;
+    let mut net = mesh();
+    for key in 0..KEYS {
+        count(&net.nodes[0], key, 1, net.now);
+        count(&net.nodes[1], key, 2, net.now);
+    }
+    let all = |net: &Net, total| (0..KEYS).all(|key| all_have(net, key, Some([total; 5])));
+    net.until(|net| all(net, 3));
+    // Those of a former process are removed from all of them.
+    net.kill(1);
+    net.nodes[1] = summing(&NAMES, 1, &plans(), 99, net.now);
+    net.cut.clear();
+    net.until(|net| all(net, 1));
+}
+
+#[test]
+fn haproxys_with_one_name_are_recognized_by_their_processes() {
+    let mut node = summing(&NAMES, 0, &plans(), 1, start());
+    let mut now = start();
+    let mut greet = |pid, now| {
+        let hello = Hello { minor: 1, remote: "a".to_owned(), local: "b".to_owned(), pid };
+        let ticket = node.section.greeted(&hello, now).unwrap();
+        // A heartbeat: it announces nothing.
+        assert_eq!(node.section.hear(ticket, &[0, 4], now), ReceiveResult::Taken(2));
+        let mut out = Vec::new();
+        node.section.say(ticket, &mut out, now, 1_000).unwrap();
+        assert!(out.windows(2).any(|bytes| bytes == [0, 0]), "all values are requested");
+        node.section.take_notices().len()
+    };
+    assert_eq!([greet(7, now), greet(7, now), greet(8, now), greet(9, now)], [0; 4], "it was started anew");
+    assert_eq!([greet(8, now), greet(9, now), greet(8, now)], [1, 0, 0]);
+    now = now + Duration::from_secs(60);
+    assert_eq!([greet(9, now), greet(8, now)], [1, 0]);
+}
+
+#[test]
+fn a_peer_that_changes_its_tables_does_not_fill_the_log() {
+    let mut node = summing(&NAMES, 0, &plans(), 1, start());
+    let hello = Hello { minor: 1, remote: "a".to_owned(), local: "b".to_owned(), pid: 1 };
+    let ticket = node.section.greeted(&hello, start()).unwrap();
+    let mut notices = 0;
+    for round in 0..1_000 {
+        let mut bytes = Vec::new();
+        let key = if round % 2 == 0 { KeyKind::Text } else { KeyKind::Integer };
+        let (name, stores) = (b"t".to_vec(), Vec::new());
+        definition(&mut bytes, &Definition { id: 1, name, key, key_length: 4, stores, expire: 0 });
+        assert_eq!(node.section.hear(ticket, &bytes, start()), ReceiveResult::Taken(bytes.len()));
+        notices += node.section.take_notices().len();
+    }
+    assert_eq!(notices, 8);
 }
