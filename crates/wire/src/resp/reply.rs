@@ -213,7 +213,7 @@ mod tests {
             ("*3\r\n", 13),
             ("*3\r\n$10\r\n", 13),
             ("*3\r\n$10\r\nabcd", 27),
-            ("*2\r\n:1\r\n", 11),
+            ("*2\r\n:1\r\n", 10),
             ("+OK\r", 5),
         ];
         for (text, least) in rows {
