@@ -22,7 +22,7 @@ use base::moment::Moment;
 use config::spec::LostMode;
 use entry::Pace;
 use expression::pattern::Key;
-use shard::Shard;
+use shard::{Shard, Target};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -121,20 +121,28 @@ impl Limit {
 
     /// Adds requests to the store for keys whose state is unknown there or whose tokens are used up, `most` at a time.
     pub fn ask_urgent(&self, now: Moment, most: usize, out: &mut Vec<Ask>) {
-        self.ask(most, out, |shard, part, most, out| shard.ask_urgent(part, now, most, out));
+        let target = Target { ahead: REFRESH, most: u32::MAX, epoch: self.standing.epoch() };
+        self.ask(&target, most, out, |shard, part, most, out| shard.ask_urgent(part, now, &target, most, out));
     }
 
     /// The same for all keys that were used since the last call. Call it once per [`REFRESH`]; `delay` is the time that an answer
     /// takes.
     pub fn ask_due(&self, now: Moment, delay: Duration, most: usize, out: &mut Vec<Ask>) {
-        let target = shard::Target {
-            ahead: REFRESH + delay.min(LONGEST_DELAY),
-            most: self.plan.burst.saturating_add(self.advance(delay)),
-        };
-        self.ask(most, out, |shard, part, most, out| shard.ask_due(part, now, &target, most, out));
+        let (ahead, epoch) = (REFRESH + delay.min(LONGEST_DELAY), self.standing.epoch());
+        let target = Target { ahead, most: self.plan.burst.saturating_add(self.advance(delay)), epoch };
+        self.ask(&target, most, out, |shard, part, most, out| shard.ask_due(part, now, &target, most, out));
     }
 
-    fn ask(&self, most: usize, out: &mut Vec<Ask>, each: impl Fn(&mut Shard, u32, usize, &mut Vec<Ask>)) {
+    fn ask(
+        &self,
+        target: &Target,
+        most: usize,
+        out: &mut Vec<Ask>,
+        each: impl Fn(&mut Shard, u32, usize, &mut Vec<Ask>),
+    ) {
+        if Standing::is_lost(target.epoch) {
+            return;
+        }
         let end = out.len() + most;
         for part in 0..self.parts.len() {
             let left = end.saturating_sub(out.len());

@@ -59,6 +59,8 @@ pub(super) struct Target {
     pub(super) ahead: Duration,
     /// Maximum number.
     pub(super) most: u32,
+    /// State of the store: keys of another one are not requested.
+    pub(super) epoch: u32,
 }
 
 impl Target {
@@ -252,13 +254,12 @@ impl Shard {
     }
 
     /// Adds requests for urgent keys, `most` at a time.
-    pub(super) fn ask_urgent(&mut self, part: u32, now: Moment, most: usize, out: &mut Vec<Ask>) {
-        let target = Target { ahead: Duration::from_millis(AVERAGED.into()), most: u32::MAX };
+    pub(super) fn ask_urgent(&mut self, part: u32, now: Moment, target: &Target, most: usize, out: &mut Vec<Ask>) {
         for _ in 0..most {
             let Some(slot) = self.urgent.pop() else { return };
             let entry = &mut self.entries[slot as usize];
             entry.flags &= !URGENT;
-            if !entry.has(IN_FLIGHT) && !Standing::is_lost(entry.epoch) {
+            if !entry.has(IN_FLIGHT) && entry.epoch == target.epoch {
                 let wanted = target.tokens(entry.demand, AVERAGED);
                 self.push(part, slot, wanted, now, out);
             }
@@ -288,12 +289,13 @@ impl Shard {
     /// Adds a request for a key if it is due. False: the key is idle, and has no tokens and no debt.
     fn refresh(&mut self, part: u32, slot: u32, now: Moment, target: &Target, out: &mut Vec<Ask>) -> bool {
         let entry = &mut self.entries[slot as usize];
-        if entry.has(IN_FLIGHT) {
-            return true;
-        }
-        if Standing::is_lost(entry.epoch) {
+        if entry.epoch != target.epoch {
+            // It was not used since the store was lost.
             entry.demand = 0;
             return false;
+        }
+        if entry.has(IN_FLIGHT) {
+            return true;
         }
         if entry.demand > 0 {
             entry.idle = 0;

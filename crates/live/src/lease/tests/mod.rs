@@ -161,6 +161,21 @@ fn what_was_learned_ends_with_the_state_of_the_store() {
 }
 
 #[test]
+fn keys_that_waited_for_a_lost_store_leave_the_list() {
+    let limit = limit(plan(1_000, 1_000), 2);
+    admitted(&limit, "a", 0, 10);
+    assert_eq!(urgent(&limit, 10).len(), 1);
+    assert_eq!(due(&limit, 100), []);
+    limit.standing.set(true);
+    limit.standing.set(false);
+    admitted(&limit, "b", 200, 3);
+    let keys: Vec<_> = due(&limit, 210).into_iter().map(|ask| ask.key).collect();
+    assert_eq!(keys, [b"b"]);
+    limit.standing.set(true);
+    assert_eq!((due(&limit, 310), urgent(&limit, 310)), (vec![], vec![]));
+}
+
+#[test]
 fn a_key_with_other_data_is_lost_alone() {
     for (lost, expected) in [(LostMode::Local, 4), (LostMode::Open, 20), (LostMode::Closed, 0)] {
         let limit = limit(LimitPlan { lost, ..plan(10, 5) }, 1);
