@@ -1,7 +1,7 @@
 //! State of ACME certificates, shared by all workers: the state of each, offered challenge tokens, orders. Must never send a
 //! request to an ACME server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
@@ -30,8 +30,10 @@ struct Inner {
     certificates: BTreeMap<Box<str>, RenewalState>,
     /// `http-01` key authorizations, by token.
     tokens: BTreeMap<Box<str>, Box<str>>,
-    /// The account that nodes share over a store. All tokens are answered with its thumbprint.
+    /// The account that nodes share over a store. All tokens for `shared_names` are answered with its thumbprint.
     account: Option<SharedAccount>,
+    /// Names of certificates that nodes share and prove by `http-01`, in lower case.
+    shared_names: BTreeSet<Box<str>>,
     /// Versions of the certificates that were obtained from the store, or published in it, by identifier.
     versions: BTreeMap<Box<str>, u64>,
     /// Whether an operator has set the record, by certificate and domain.
@@ -161,11 +163,12 @@ impl Registry {
         self.has_answers.load(Ordering::Relaxed)
     }
 
-    /// Returns the key authorization for a token.
-    pub fn answer(&self, token: &[u8]) -> Option<Box<str>> {
+    /// Returns the key authorization for a token. `host`: the `Host` field of the request.
+    pub fn answer(&self, token: &[u8], host: Option<&[u8]>) -> Option<Box<str>> {
         let token = std::str::from_utf8(token).ok()?;
         let inner = self.lock();
-        let shared = || inner.account.as_ref().filter(|_| is_token(token));
+        let is_shared = || host.and_then(name_of).is_some_and(|name| inner.shared_names.contains(&*name));
+        let shared = || inner.account.as_ref().filter(|_| is_token(token) && is_shared());
         let made = || shared().map(|account| format!("{token}.{}", account.thumbprint).into());
         inner.tokens.get(token).cloned().or_else(made)
     }
@@ -182,6 +185,11 @@ impl Registry {
             inner.is_due = true;
             self.note_answers(inner);
         });
+    }
+
+    /// Sets the names for which all tokens are answered.
+    pub(crate) fn share_names(&self, names: impl Iterator<Item = Box<str>>) {
+        self.lock().shared_names = names.collect();
     }
 
     /// Returns the version of a certificate that nodes share; 0: none was obtained.
@@ -285,6 +293,16 @@ fn is_token(token: &str) -> bool {
     (22..=256).contains(&token.len()) && token.bytes().all(is_letter)
 }
 
+/// Returns the name in a `Host` field, in lower case, without the port.
+fn name_of(host: &[u8]) -> Option<String> {
+    let host = std::str::from_utf8(host).ok()?;
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split_once(']')?.0,
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    Some(name.to_ascii_lowercase())
+}
+
 /// Removes awaited records when dropped.
 struct AwaitedRecords<'a> {
     registry: &'a Registry,
@@ -330,6 +348,9 @@ mod tests {
         let account = SharedAccount::read(key.as_bytes()).unwrap();
         let thumbprint = account.key.thumbprint();
         registry.set_account(account);
+        registry.share_names(["a.example", "2001:db8::1"].map(Box::from).into_iter());
+        let host = Some(&b"A.example:80"[..]);
+
         let rows = [
             ("LoqXcYV8q5ONbJQxbmR7SC", true),
             ("LoqXcYV8q5ONbJQxbmR7S", false),
@@ -341,7 +362,18 @@ mod tests {
         ];
         for (token, is_answered) in rows {
             let expected = is_answered.then(|| format!("{token}.{thumbprint}"));
-            assert_eq!(registry.answer(token.as_bytes()).as_deref(), expected.as_deref(), "{token}");
+            assert_eq!(registry.answer(token.as_bytes(), host).as_deref(), expected.as_deref(), "{token}");
+        }
+        let hosts: [(Option<&[u8]>, bool); 6] = [
+            (Some(b"a.example"), true),
+            (Some(b"[2001:db8::1]:80"), true),
+            (Some(b"b.example"), false),
+            (Some(b"[2001:db8::1"), false),
+            (Some(b"\xff"), false),
+            (None, false),
+        ];
+        for (host, is_answered) in hosts {
+            assert_eq!(registry.answer(rows[0].0.as_bytes(), host).is_some(), is_answered, "{host:?}");
         }
         registry.add_token("t", "t.x");
         registry.remove_token("t");
@@ -351,11 +383,11 @@ mod tests {
     #[test]
     fn tokens_are_answered_as_long_as_they_are_asked_for() {
         let registry = Registry::default();
-        assert_eq!(registry.answer(b"t"), None);
+        assert_eq!(registry.answer(b"t", None), None);
         registry.add_token("t", "t.x");
-        assert_eq!((registry.answer(b"t").as_deref(), registry.answer(b"\xff")), (Some("t.x"), None));
+        assert_eq!((registry.answer(b"t", None).as_deref(), registry.answer(b"\xff", None)), (Some("t.x"), None));
         registry.remove_token("t");
-        assert_eq!(registry.answer(b"t"), None);
+        assert_eq!(registry.answer(b"t", None), None);
         assert!(!registry.is_asked());
     }
 

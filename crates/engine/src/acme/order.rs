@@ -32,7 +32,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 pub(super) async fn obtain(worker: &Rc<Worker>, own: &AcmeCertificate, section: &AcmeSection) -> Result<(), Reason> {
     let key = section.key.clone().ok_or("the account has no key")?;
     let text = issue(worker, own, section, Account { key, link: None }).await?;
-    complete(worker, own, text).await
+    install(worker, own, &text)?;
+    conclude(worker, own, text).await
 }
 
 /// The account of an order.
@@ -79,9 +80,8 @@ pub(super) async fn issue(
     Ok([key.to_pem().as_bytes(), &answer.body].concat())
 }
 
-/// Installs a certificate, writes it to its file, and sends the events of a new certificate.
-pub(super) async fn complete(worker: &Rc<Worker>, own: &AcmeCertificate, text: Vec<u8>) -> Result<(), Reason> {
-    install(worker, own, &text)?;
+/// Sends the events of a new certificate that was installed, and writes it to its file.
+pub(super) async fn conclude(worker: &Rc<Worker>, own: &AcmeCertificate, text: Vec<u8>) -> Result<(), Reason> {
     let event = format!("acme newcert {}\n", own.name);
     worker.process.log_targets.tell(Sink::Ring(PROVISIONING_RING), event.as_bytes());
     crate::service::events::certificate(&worker.process, &own.name, || None);
@@ -184,7 +184,7 @@ async fn key(worker: &Rc<Worker>, own: &AcmeCertificate, section: &AcmeSection) 
 }
 
 /// Installs the certificate in place of the previous one, as `commit ssl cert` does.
-fn install(worker: &Rc<Worker>, own: &AcmeCertificate, text: &[u8]) -> Result<(), Reason> {
+pub(super) fn install(worker: &Rc<Worker>, own: &AcmeCertificate, text: &[u8]) -> Result<(), Reason> {
     let program = Arc::clone(&worker.generation().program);
     let mut held = worker.process.service::<Certificates>().lock();
     // The next certificate inherits the usage of the previous one.

@@ -19,8 +19,13 @@ const TOKEN: &str = "LoqXcYV8q5ONbJQxbmR7SC";
 const REFUSAL: &str = r#"{"type":"urn:ietf:params:acme:error:rejectedIdentifier","detail":"no"}"#;
 
 fn worlds(global: &str) -> Worlds {
+    worlds_with(global, "a.example")
+}
+
+/// Worlds with certificates as `acme` of a `bind` line names them.
+fn worlds_with(global: &str, names: &str) -> Worlds {
     let sections = format!(
-        "store fleet\n server redis1 {REDIS}\nlisten l\n bind {WEIR}\n bind 10.0.0.1:443 ssl acme a.example\n \
+        "store fleet\n server redis1 {REDIS}\nlisten l\n bind {WEIR}\n bind 10.0.0.1:443 ssl acme {names}\n \
          http-request deny\nacme default\n directory http://10.0.1.9/dir\n curves P-256\n shared-store fleet\n"
     );
     let global = format!(
@@ -49,7 +54,13 @@ impl Others {
 
     /// Returns the full name of a key of the certificate.
     fn key(&self, kind: &str) -> String {
-        let is_lease = |argument: &Vec<u8>| argument.starts_with(b"weir:acme:lease:");
+        self.key_of(kind, "a.example")
+    }
+
+    /// The same for the certificate of a name.
+    fn key_of(&self, kind: &str, name: &str) -> String {
+        let start = format!("weir:acme:lease:{name}").into_bytes();
+        let is_lease = |argument: &Vec<u8>| argument.starts_with(&start);
         let commands = self.redis.commands();
         let lease = commands.iter().flatten().find(|argument| is_lease(argument)).expect("a lease was asked for");
         String::from_utf8(lease.clone()).unwrap().replace(":lease:", &format!(":{kind}:"))
@@ -62,6 +73,13 @@ impl Others {
         }
     }
 
+    fn version(&self, id: &str) -> u64 {
+        match self.redis.command(&["HGET", "weir:acme:versions", id]) {
+            Answer::Text(version) => String::from_utf8(version).unwrap().parse().unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
     /// Another node takes the lease.
     fn take_lease(&self) {
         self.redis.command(&["SET", &self.key("lease"), "other", "PX", "30000"]);
@@ -69,13 +87,17 @@ impl Others {
 
     /// Another node publishes a certificate, and gives the lease back.
     fn publish(&self, text: &str) {
-        let key = self.key("certificate");
+        self.publish_for("a.example", text);
+    }
+
+    fn publish_for(&self, name: &str, text: &str) {
+        let key = self.key_of("certificate", name);
         let sealed = Self::seal(key.strip_prefix("weir:").unwrap(), text);
         self.redis.set(&key, &sealed);
         let id = key.strip_prefix("weir:acme:certificate:").unwrap();
         let Answer::Integer(change) = self.redis.command(&["INCR", "weir:acme:changes"]) else { panic!() };
         self.redis.command(&["HSET", "weir:acme:versions", id, &change.to_string()]);
-        self.redis.command(&["DEL", &self.key("lease")]);
+        self.redis.command(&["DEL", &self.key_of("lease", name)]);
     }
 }
 
@@ -92,9 +114,13 @@ impl Authority {
 
     /// Returns a certificate with its key.
     fn certificate(&self) -> String {
+        self.certificate_of("a.example")
+    }
+
+    fn certificate_of(&self, name: &str) -> String {
         let key = rcgen::KeyPair::generate().unwrap();
-        let mut parameters = rcgen::CertificateParams::new(["a.example".to_owned()]).unwrap();
-        parameters.distinguished_name.push(rcgen::DnType::CommonName, "a.example");
+        let mut parameters = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
+        parameters.distinguished_name.push(rcgen::DnType::CommonName, name);
         parameters.not_after = rcgen::date_time_ymd(4000, 1, 1);
         let certificate = parameters.signed_by(&key, &self.0).unwrap();
         key.serialize_pem() + &certificate.pem()
@@ -152,7 +178,7 @@ fn a_certificate_is_ordered_under_a_lease_and_published() {
         let opened = String::from_utf8(opened).unwrap();
         assert!(opened.contains("PRIVATE KEY-----") && opened.contains("BEGIN CERTIFICATE"), "{opened}");
         let id = key.strip_prefix("weir:acme:certificate:").unwrap();
-        assert_eq!(others.redis.command(&["HGET", "weir:acme:versions", id]), Answer::Text(b"1".into()));
+        assert!(others.version(id) > 1_000_000, "the time of the store");
         assert_eq!(others.left("lease"), -2);
         world.forget_log();
     });
@@ -208,6 +234,27 @@ fn a_certificate_of_another_node_is_installed() {
         let log = world.take_log().await.join("\n");
         assert!(log.contains(&format!("acme: {NAME}: The certificate was received from the store.")), "{log}");
         assert!(log.contains("acme: store: "), "{log}");
+        world.forget_log();
+    });
+}
+
+#[test]
+fn a_faulty_certificate_does_not_delay_others() {
+    worlds_with("acme.scheduler off", "a.example acme b.example").run(|world| async move {
+        let others = Others::new();
+        sleep(1_000).await;
+        let mut acme = Acme::new();
+        for name in ["a", "b"] {
+            order(&format!("acme renew /nowhere/{name}.example.pem")).await;
+            acme.answer("GET /dir", "400 Bad Request", "", "{}").await;
+        }
+        sleep(1_000).await;
+        others.publish("no certificate");
+        others.publish_for("b.example", &Authority::new().certificate_of("b.example"));
+        sleep(2_000).await;
+        assert_eq!(issuer().await, "/CN=a.example");
+        let shown = ask("show ssl cert /nowhere/b.example.pem").await;
+        assert!(shown.contains("Issuer: /CN=authority"), "{shown}");
         world.forget_log();
     });
 }
@@ -313,7 +360,8 @@ fn a_certificate_is_published_once() {
             .await;
             sleep(2_000).await;
             let id = others.key("certificate").strip_prefix("weir:acme:certificate:").unwrap().to_owned();
-            assert_eq!(others.redis.command(&["HGET", "weir:acme:versions", &id]), Answer::Text(b"1".into()));
+            assert_eq!(others.version(&id) == 1, is_published);
+            assert_eq!(issuer().await, "/CN=authority");
             let log = world.take_log().await.join("\n");
             let text = format!("acme: {NAME}: another node has ordered the certificate as well Aborting.");
             assert_eq!(log.contains(&text), is_published, "{log}");
@@ -338,6 +386,29 @@ fn each_token_is_answered_once_the_account_is_known() {
         for other in ["", "short", "LoqXcYV8q5ONbJQxbmR7S%"] {
             assert!(looked_for(&path(other)).await.starts_with("HTTP/1.1 403 "), "{other}");
         }
+        world.forget_log();
+    });
+}
+
+/// A store that has lost its data gets the account of the nodes back.
+#[test]
+fn the_account_is_stored_again() {
+    worlds("acme.scheduler off").run(|world| async move {
+        let others = Others::new();
+        sleep(2_000).await;
+        let Answer::Text(sealed) = others.redis.command(&["GET", "weir:acme:account"]) else { panic!() };
+        let open = |sealed: &[u8]| SealingKey::derived(b"s").unwrap().open("acme:account", sealed).unwrap();
+        others.redis.command(&["DEL", "weir:acme:account"]);
+        sleep(61_000).await;
+        let Answer::Text(again) = others.redis.command(&["GET", "weir:acme:account"]) else { panic!() };
+        assert_eq!(open(&again), open(&sealed));
+        // Another node was the first to store one: all use it.
+        let key = tls::issue::Key::generate(tls::issue::KeyKind::P256).unwrap().to_pem();
+        others.redis.set("weir:acme:account", &Others::seal("acme:account", &key));
+        sleep(61_000).await;
+        let thumbprint = tls::account::AccountKey::read(key.as_bytes()).unwrap().thumbprint();
+        let answer = looked_for(&format!("/.well-known/acme-challenge/{TOKEN}")).await;
+        assert!(answer.ends_with(&thumbprint), "{answer}");
         world.forget_log();
     });
 }

@@ -52,6 +52,7 @@ mod fcgi_ends;
 mod fcgi_parameters;
 mod filters;
 mod finality;
+mod fleet;
 mod forms;
 mod generations;
 mod glitches;

@@ -158,6 +158,13 @@ impl Store {
                 self.sorted(key()).retain(|_, score| *score > most);
                 Answer::Integer(0)
             }
+            "ZRANGEBYSCORE" => {
+                let bound = |text: &[u8]| String::from_utf8(text.to_vec()).unwrap().parse::<f64>().unwrap();
+                let range = bound(&rest[1])..=bound(&rest[2]);
+                let members = self.sorted(key()).iter().filter(|(_, score)| range.contains(score));
+                Answer::Array(members.map(|(member, _)| Answer::Text(member.clone())).collect())
+            }
+            "ZREM" => Answer::Integer(i64::from(self.sorted(key()).remove(&rest[1]).is_some())),
             "ZCARD" => Answer::Integer(self.sorted(key()).len() as i64),
             "TIME" => {
                 let now = rt::wall();

@@ -44,7 +44,7 @@ impl fmt::Display for End {
                     None => Ok(()),
                 }
             }
-            Self::Blocked => write!(f, "sent {}", ErrorCode::SEND_HOLD_TIMER),
+            Self::Blocked => write!(f, "the router accepts no data: {}", ErrorCode::SEND_HOLD_TIMER),
             Self::Stopped => f.write_str("stopped"),
         }
     }
@@ -60,7 +60,7 @@ mod tests {
         let rows = [
             (End::Received(shutdown), "received Cease/Administrative Shutdown (6/2): maintenance\\nat \\\"noon\\\""),
             (ErrorCode::HOLD_TIMER.into(), "sent Hold Timer Expired (4/0)"),
-            (End::Blocked, "sent Send Hold Timer Expired (8/0)"),
+            (End::Blocked, "the router accepts no data: Send Hold Timer Expired (8/0)"),
         ];
         for (end, expected) in rows {
             assert_eq!(end.to_string(), expected);

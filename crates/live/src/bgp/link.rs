@@ -54,8 +54,15 @@ impl Link {
         }
     }
 
-    /// Checks the router's OPEN message, and takes over what it negotiates.
-    pub(super) fn open(&mut self, open: &Open, plan: &SessionPlan, now: Moment) -> Result<(), ErrorCode> {
+    /// Checks the router's OPEN message, and takes over what it negotiates. `is_plain`: this speaker has sent no capabilities, so
+    /// that none is in use.
+    pub(super) fn open(
+        &mut self,
+        open: &Open,
+        plan: &SessionPlan,
+        is_plain: bool,
+        now: Moment,
+    ) -> Result<(), ErrorCode> {
         if open.number != plan.peer_as {
             return Err(ErrorCode::BAD_PEER_AS);
         }
@@ -65,7 +72,7 @@ impl Link {
         if matches!(open.hold_time, 1 | 2) {
             return Err(ErrorCode::UNACCEPTABLE_HOLD_TIME);
         }
-        self.capabilities = open.capabilities.unwrap_or_default();
+        self.capabilities = open.capabilities.filter(|_| !is_plain).unwrap_or_default();
         self.router_id = Some(open.router_id);
         self.hold_time = Duration::from_secs(open.hold_time.min(plan.hold_time).into());
         self.owes_keepalive = true;

@@ -119,7 +119,7 @@ impl Session {
             (_, Kind::Notification) => return Err(End::Received(Notification::parse(frame.body))),
             (State::OpenSent, Kind::Open) => {
                 let open = Open::parse(frame.body).map_err(End::Sent)?;
-                link.open(&open, &self.plan, now)?;
+                link.open(&open, &self.plan, self.is_plain, now)?;
                 self.enter(State::OpenConfirm, now);
             }
             (State::OpenConfirm, Kind::Keepalive) => {

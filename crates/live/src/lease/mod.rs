@@ -23,6 +23,7 @@ use config::spec::LostMode;
 use entry::Pace;
 use expression::pattern::Key;
 use shard::{Shard, Target};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -74,6 +75,14 @@ impl Limits {
 #[repr(align(128))]
 struct Part(Mutex<Shard>);
 
+/// Requests of one call over the shards.
+struct Round<'a> {
+    /// The shard at which the next call begins.
+    start: &'a AtomicUsize,
+    /// Maximum number of requests.
+    most: usize,
+}
+
 /// A limit, and the keys that this node has seen.
 #[derive(Debug)]
 pub struct Limit {
@@ -84,6 +93,10 @@ pub struct Limit {
     key: Key,
     pace: Pace,
     parts: Box<[Part]>,
+    /// The shards at which the next calls of [`Self::ask_urgent`] and [`Self::ask_due`] begin: those that the last ones have not
+    /// reached.
+    urgent_start: AtomicUsize,
+    due_start: AtomicUsize,
 }
 
 impl Limit {
@@ -93,7 +106,8 @@ impl Limit {
         // Rounded down, so that all shards together hold no more than the size.
         let most = (plan.size / shards).max(1);
         let parts = (0..shards).map(|_| Part(Mutex::new(Shard::new(most)))).collect();
-        Self { pace: Pace::of(&plan), plan, standing, key, parts }
+        let (urgent_start, due_start) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { pace: Pace::of(&plan), plan, standing, key, parts, urgent_start, due_start }
     }
 
     /// Takes one token of a key. Returns true if the limit is exceeded: there was none.
@@ -122,7 +136,8 @@ impl Limit {
     /// Adds requests to the store for keys whose state is unknown there or whose tokens are used up, `most` at a time.
     pub fn ask_urgent(&self, now: Moment, most: usize, out: &mut Vec<Ask>) {
         let target = Target { ahead: REFRESH, most: u32::MAX, epoch: self.standing.epoch() };
-        self.ask(&target, most, out, |shard, part, most, out| shard.ask_urgent(part, now, &target, most, out));
+        let round = Round { start: &self.urgent_start, most };
+        self.ask(&target, &round, out, |shard, part, most, out| shard.ask_urgent(part, now, &target, most, out));
     }
 
     /// The same for all keys that were used since the last call. Call it once per [`REFRESH`]; `delay` is the time that an answer
@@ -130,23 +145,27 @@ impl Limit {
     pub fn ask_due(&self, now: Moment, delay: Duration, most: usize, out: &mut Vec<Ask>) {
         let (ahead, epoch) = (REFRESH + delay.min(LONGEST_DELAY), self.standing.epoch());
         let target = Target { ahead, most: self.plan.burst.saturating_add(self.advance(delay)), epoch };
-        self.ask(&target, most, out, |shard, part, most, out| shard.ask_due(part, now, &target, most, out));
+        let round = Round { start: &self.due_start, most };
+        self.ask(&target, &round, out, |shard, part, most, out| shard.ask_due(part, now, &target, most, out));
     }
 
     fn ask(
         &self,
         target: &Target,
-        most: usize,
+        round: &Round<'_>,
         out: &mut Vec<Ask>,
         each: impl Fn(&mut Shard, u32, usize, &mut Vec<Ask>),
     ) {
         if Standing::is_lost(target.epoch) {
             return;
         }
-        let end = out.len() + most;
-        for part in 0..self.parts.len() {
+        let end = out.len() + round.most;
+        let first = round.start.load(Relaxed);
+        for step in 0..self.parts.len() {
+            let part = (first + step) & (self.parts.len() - 1);
             let left = end.saturating_sub(out.len());
             if left == 0 {
+                round.start.store(part, Relaxed);
                 return;
             }
             each(&mut self.shard(part), part as u32, left, out);

@@ -74,7 +74,7 @@ pub(super) fn append_entry(
                 (DataForm::Number, [word]) => Datum::Number(u64::from(*word)),
                 (DataForm::Large, [low, high]) => Datum::Number(u64::from(*low) | u64::from(*high) << 32),
                 (DataForm::Rate, [begin, current, previous]) => {
-                    Datum::Rate { age: tick.wrapping_sub(*begin), current: *current, previous: *previous }
+                    Datum::Rate { age: Table::age(*begin, tick), current: *current, previous: *previous }
                 }
                 _ => return,
             };
@@ -154,7 +154,12 @@ pub(super) fn store_update(
     };
     let plan = &table.plan;
     let Some(key) = key(plan.key, heard.key) else { return };
-    let full = plan.expire.unwrap_or_default();
+    let expire = plan.expire.unwrap_or_default();
+    // Values of a peer's entry count no longer than the entry lives there.
+    let full = match target {
+        UpdateTarget::Sum(..) if told.expire > 0 => expire.min(Duration::from_millis(told.expire)),
+        _ => expire,
+    };
     let life = heard.left.map_or(full, |left| Duration::from_millis(left.into()).min(full));
     let tick = Table::tick(now);
     let mut words = Vec::with_capacity(heard.data.len());

@@ -41,7 +41,8 @@ impl Section {
             // A teacher was asked already.
             session.asks |= self.teacher != Some(at);
             session.learning = true;
-            (peer.origin.asked, peer.origin.ask_at) = (true, None);
+            // Another process may have sent a part of its values before.
+            (peer.origin.asked, peer.origin.ask_at, peer.origin.known) = (true, None, None);
         }
     }
 

@@ -62,7 +62,7 @@ pub(super) struct PeerOrigin {
     process: Option<u64>,
     former: Option<u64>,
     /// The process of which all values are known.
-    known: Option<u64>,
+    pub(super) known: Option<u64>,
     /// All values were requested.
     pub(super) asked: bool,
     /// When they are to be requested again.

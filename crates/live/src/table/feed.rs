@@ -35,6 +35,11 @@ impl Table {
         rate::tick(now)
     }
 
+    /// Returns the age of a rate's period that began at `begin`, in milliseconds.
+    pub fn age(begin: u32, tick: u32) -> u32 {
+        rate::since(begin, tick)
+    }
+
     /// The number of the last update: a reader that has all of them waits until it grows.
     pub fn last_update(&self) -> u32 {
         self.updates.load(SeqCst)

@@ -9,11 +9,20 @@ pub(super) fn tick(now: Moment) -> u32 {
     (now.as_nanos() / 1_000_000) as u32
 }
 
+/// Returns the time since the begin of a period. Threads read the clock once per iteration: one may be behind the thread that has
+/// begun the period, by less than `BEHIND` milliseconds.
+#[inline]
+pub(super) fn since(begin: u32, now: u32) -> u32 {
+    const BEHIND: u32 = 60_000;
+    let passed = now.wrapping_sub(begin);
+    if passed > u32::MAX - BEHIND { 0 } else { passed }
+}
+
 /// Adds events. A period begins with the first event after a pause.
 #[inline]
 pub(super) fn add(words: &mut [u32], now: u32, period: u32, events: u32) {
     let [begin, current, previous] = words else { return };
-    let passed = now.wrapping_sub(*begin);
+    let passed = since(*begin, now);
     if passed >= period.saturating_mul(2) || (*current == 0 && *previous == 0) {
         (*begin, *current, *previous) = (now, 0, 0);
     } else if passed >= period {
@@ -33,7 +42,7 @@ pub(super) fn take(words: &mut [u32], now: u32, period: u32, limit: u32, least: 
         return Ok(taken);
     }
     let [begin, current, previous] = words else { return Ok(wanted) };
-    let passed = now.wrapping_sub(*begin);
+    let passed = since(*begin, now);
     // The events of the ending period, and the time since this one began; there are some, as the limit is reached.
     let (past, events, passed) =
         if passed < period { (*previous, *current, passed) } else { (*current, 0, passed - period) };
@@ -69,7 +78,7 @@ pub(super) fn set(words: &mut [u32], now: u32, events: u32) {
 #[inline]
 pub(super) fn read(words: &[u32], now: u32, period: u32) -> u32 {
     let [begin, current, previous] = words else { return 0 };
-    let passed = now.wrapping_sub(*begin);
+    let passed = since(*begin, now);
     let (past, events, left) = match passed {
         _ if passed < period => (*previous, *current, period - passed),
         _ if passed < period.saturating_mul(2) => (*current, 0, 2 * period - passed),
@@ -97,7 +106,7 @@ impl RateSum {
     /// Adds a rate. Returns the time until its period ends, in milliseconds. `None`: it has no events.
     pub(super) fn add(&mut self, words: &[u32], now: u32, period: u32) -> Option<u32> {
         let [begin, current, previous] = words else { return None };
-        let passed = now.wrapping_sub(*begin);
+        let passed = since(*begin, now);
         let (age, current, previous) = match passed {
             _ if passed < period => (passed, *current, *previous),
             _ if passed < period.saturating_mul(2) => (passed - period, 0, *current),
@@ -171,6 +180,24 @@ mod tests {
         assert!((950..=1_050).contains(&gone) && steps < 120, "{gone} in {steps} steps");
         take_back(&mut words, u32::MAX);
         assert!(read(&words, now, 1_000) <= 100);
+    }
+
+    /// A thread whose time is behind that of the thread which has begun the period.
+    #[test]
+    fn a_time_before_the_period_counts_as_its_begin() {
+        for begin in [10_000, 0, u32::MAX] {
+            let mut words = [begin.wrapping_sub(1_000); 3];
+            (words[1], words[2]) = (500, 0);
+            add(&mut words, begin, 1_000, 1);
+            assert_eq!(words, [begin, 1, 500]);
+            let behind = begin.wrapping_sub(3);
+            add(&mut words, behind, 1_000, 1);
+            assert_eq!((words, read(&words, behind, 1_000)), ([begin, 2, 500], 502));
+            assert_eq!(take(&mut words, behind, 1_000, 510, 1, 100), Ok(8));
+            let mut sum = RateSum::default();
+            assert_eq!(sum.add(&words, behind, 1_000), Some(1_000));
+            assert_eq!((since(begin, behind), since(begin, begin.wrapping_add(7))), (0, 7));
+        }
     }
 
     #[test]

@@ -25,6 +25,12 @@ pub struct Origin {
 }
 
 impl Origin {
+    /// Whether its values are older than those of another session of the same peer.
+    fn is_before(self, present: Self) -> bool {
+        // Sessions are numbered, and the numbers wrap.
+        (present.epoch.wrapping_sub(self.epoch) as i16) > 0
+    }
+
     fn word(self) -> u32 {
         u32::from(self.index) | u32::from(self.epoch) << 16
     }
@@ -73,7 +79,7 @@ impl Table {
         let mut shard = self.shard(at);
         let mut changes = false;
         for slot in slots.start..slots.end.min(shard.places()) {
-            let is_former = |origin: Origin| origin.index == present.index && origin.epoch != present.epoch;
+            let is_former = |origin: Origin| origin.index == present.index && origin.is_before(present);
             if !shard.is_used(slot) || !self.drop_origins(&mut shard, slot, |origin, _| is_former(origin)) {
                 continue;
             }

@@ -299,6 +299,10 @@ fn nothing_but_origins_changes_a_sum() {
     assert!(sum.add_origin(&key, Origin { index: 4, epoch: 1 }, at(5), at(1_000), [(DataKind::Gpc0, 0, &[7][..])]));
     assert_eq!(sum.drop_former(Cursor::default(), 64, Origin { epoch: 10, ..origin }, at(6)), None);
     assert_eq!((count(&sum, 1, at(6)), sum.last_update()), (Some(7), 3));
+    // A newer session of the peer has begun before the removal has reached the entry.
+    assert!(sum.add_origin(&key, Origin { epoch: 11, ..origin }, at(6), at(1_000), [(DataKind::Gpc0, 0, &[4][..])]));
+    assert_eq!(sum.drop_former(Cursor::default(), 64, Origin { epoch: 10, ..origin }, at(6)), None);
+    assert_eq!(count(&sum, 1, at(6)), Some(11));
     // An entry that takes the place of another one has none of its values.
     assert!(sum.remove(&key, at(7)));
     assert!(sum.add_origin(&TableKey::integer(2), origin, at(8), at(1_000), [(DataKind::Gpc0, 0, &[1][..])]));

@@ -208,7 +208,8 @@ fn limit(context: &mut SectionContext<'_>, line: &Line) {
     let Some(name) = line.words.get(1) else {
         return report.alert(line.span(1), "'limit' expects <name> rate <number> period <time> as arguments.");
     };
-    if let Some(bad) = name.text.chars().find(|&found| !is_name_character(found)) {
+    // A colon separates the name from the key in the store.
+    if let Some(bad) = name.text.chars().find(|&found| found == ':' || !is_name_character(found)) {
         let message = format!("character '{bad}' is not permitted in 'limit' name '{}'.", name.text);
         return report.alert(name.span, message);
     }

@@ -5,12 +5,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::Moment;
 use config::spec::LogLevel;
 use policy::program::{AcmeCertificate, Challenge, SharedAcme};
 use tls::issue::{Key, proof};
 
 use super::link::{Link, proof_name, random_text};
-use super::records::{ACCOUNT, CHANGES, CertificateKeys, NODES, PROOFS, VERSIONS};
+use super::records::{ACCOUNT, CHANGES, CertificateKeys, NODES, PROOFS, SEEN, VERSIONS};
 use super::scripts;
 use crate::acme::messages::log_message;
 use crate::acme::reason::Reason;
@@ -21,6 +22,8 @@ use crate::worker::Worker;
 
 /// Interval at which a node asks for changes.
 const INTERVAL: Duration = Duration::from_millis(500);
+/// Interval at which the account in the store is compared with that of this node.
+const ACCOUNT_INTERVAL: Duration = Duration::from_secs(60);
 /// Fields that are asked for at once.
 const BATCH: usize = 64;
 
@@ -29,7 +32,10 @@ pub(in crate::acme) async fn follow(worker: Rc<Worker>) {
     // A configuration with ACME is not replaced while the process runs.
     let Some(shared) = worker.generation().program.acme.shared.clone() else { return };
     let Ok(link) = Link::new(&worker, &shared) else { return };
-    let mut follower = Follower { node: random_text(), seen: 0, proofs: BTreeMap::new(), fault: None };
+    share_names(&worker);
+    let begin = rt::now();
+    let mut follower =
+        Follower { node: random_text(), seen: 0, proofs: BTreeMap::new(), fault: None, account_due: begin };
     while !worker.process.is_stopping() {
         // That the store cannot be reached is logged by its connection.
         if link.is_ready() {
@@ -52,6 +58,23 @@ struct Follower {
     proofs: BTreeMap<Box<str>, Vec<u8>>,
     /// The fault that was logged.
     fault: Option<String>,
+    /// When the account in the store is compared with that of this node.
+    account_due: Moment,
+}
+
+/// Sets the names whose challenges are answered.
+fn share_names(worker: &Worker) {
+    let generation = worker.generation();
+    let acme = &generation.program.acme;
+    let is_answered = |own: &&AcmeCertificate| {
+        let section = acme.sections.get(own.section);
+        section.is_some_and(|section| section.is_shared && own.challenge(section) == Challenge::OwnHttp01)
+    };
+    let names = acme.certificates.iter().filter(is_answered).flat_map(|own| {
+        let domains = own.domains.iter().map(|domain| domain.to_ascii_lowercase().into());
+        domains.chain(own.ips.iter().map(|ip| ip.to_string().into()))
+    });
+    worker.process.upkeep.acme.share_names(names);
 }
 
 impl Follower {
@@ -71,20 +94,31 @@ impl Follower {
     /// Asks for changes once.
     async fn round(&mut self, link: &Link<'_>) -> Result<(), Reason> {
         let registry = &link.worker.process.upkeep.acme;
-        if registry.account().is_none() {
-            registry.set_account(account(link).await?);
+        if rt::now() >= self.account_due {
+            let known = registry.account();
+            let account = account(link, known.as_ref()).await?;
+            if known.is_none_or(|known| known.text != account.text) {
+                registry.set_account(account);
+            }
+            self.account_due = rt::now() + ACCOUNT_INTERVAL;
         }
         let arguments = [self.node.as_bytes(), &self.seen.to_string().into_bytes()];
-        let changes = link.number(scripts::LOOK, &[NODES, CHANGES], &arguments).await?;
+        let changes = link.number(scripts::LOOK, &[NODES, SEEN, CHANGES], &arguments).await?;
         if changes == self.seen {
             return Ok(());
+        }
+        if changes < self.seen {
+            // The store has lost data.
+            self.account_due = rt::now();
         }
         self.follow_certificates(link).await?;
         self.seen = changes;
         Ok(())
     }
 
+    /// Installs what has changed. A faulty value does not delay the others.
     async fn follow_certificates(&mut self, link: &Link<'_>) -> Result<(), Reason> {
+        let mut fault = None;
         let generation = link.worker.generation();
         let acme = &generation.program.acme;
         let mut all = Vec::new();
@@ -103,17 +137,17 @@ impl Follower {
             for ((own, keys), version) in part.iter().zip(versions) {
                 let version = parse_version(version)?;
                 if version != 0 && version != link.worker.process.upkeep.acme.version(&keys.id) {
-                    receive(link, own, keys, version).await?;
+                    fault = receive(link, own, keys, version).await.err().or(fault);
                 }
             }
         }
         for part in domains.chunks(BATCH) {
             let names: Vec<&str> = part.iter().map(|domain| &**domain).collect();
             for (domain, sealed) in part.iter().zip(link.fields(PROOFS, &names).await?) {
-                self.offer(link, domain, sealed)?;
+                fault = self.offer(link, domain, sealed).err().or(fault);
             }
         }
-        Ok(())
+        fault.map_or(Ok(()), Err)
     }
 
     /// Offers the proof of a domain in handshakes, or removes it.
@@ -138,13 +172,13 @@ impl Follower {
     }
 }
 
-/// Returns the account in the store. If there is none, the key of the configured file or a fresh one is stored.
-async fn account(link: &Link<'_>) -> Result<SharedAccount, Reason> {
+/// Returns the account in the store. If there is none, the known account, the key of the configured file or a fresh one is stored.
+async fn account(link: &Link<'_>, known: Option<&SharedAccount>) -> Result<SharedAccount, Reason> {
     if let Some(text) = link.secret(ACCOUNT).await? {
         return SharedAccount::read(&text).map_err(Reason::from);
     }
     let SharedAcme { account, key_kind, .. } = link.shared;
-    let offered = match account {
+    let offered = match known.map(|known| &known.text).or(account.as_ref()) {
         Some(text) => text.to_vec(),
         None => {
             let kind = *key_kind;
@@ -182,8 +216,9 @@ pub(super) async fn receive(
 ) -> Result<bool, Reason> {
     let Some(text) = link.secret(&keys.certificate).await? else { return Ok(false) };
     let worker = link.worker;
-    order::complete(worker, own, text).await?;
-    log_message(worker, LogLevel::Notice, &own.name, "The certificate was received from the store.");
+    order::install(worker, own, &text)?;
     worker.process.upkeep.acme.set_version(&keys.id, version);
+    log_message(worker, LogLevel::Notice, &own.name, "The certificate was received from the store.");
+    order::conclude(worker, own, text).await?;
     Ok(!renewal::is_due(worker, own))
 }

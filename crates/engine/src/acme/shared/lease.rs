@@ -99,6 +99,11 @@ impl<'a> Lease<'a> {
     /// Another node has ordered the certificate, or the store could not be used for too long.
     pub(super) async fn publish(self, seen: u64, text: &[u8]) -> Result<u64, Reason> {
         let sealed = self.link.seal(&self.keys.certificate, text)?;
+        if !self.link.is_stored(sealed.len()) {
+            return Err(
+                format!("the certificate has {} bytes, more than 'answer-size' of the store", sealed.len()).into()
+            );
+        }
         let keys = [&*self.keys.lease, VERSIONS, &*self.keys.certificate, CHANGES, &*self.keys.failures];
         let seen = seen.to_string();
         let arguments = [self.holder.as_bytes(), self.keys.id.as_bytes(), seen.as_bytes(), &sealed];

@@ -1,5 +1,6 @@
 //! Commands to the store for shared certificates. Must never interpret what is stored.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use policy::program::SharedAcme;
 use tls::account::base64url;
 use wire::resp::OwnedReply;
 
-use super::records::{CHANGES, NODES, PROOFS};
+use super::records::{CHANGES, NODES, PROOFS, SEEN};
 use super::scripts;
 use crate::acme::reason::Reason;
 use crate::store::{Client, Failure, Stores};
@@ -26,6 +27,8 @@ pub(in crate::acme) struct Link<'a> {
     pub worker: &'a Rc<Worker>,
     pub shared: &'a SharedAcme,
     client: Arc<Client>,
+    /// Proofs that were published, by domain, encrypted.
+    published: RefCell<Vec<(String, Vec<u8>)>>,
 }
 
 fn malformed() -> Reason {
@@ -39,7 +42,7 @@ impl<'a> Link<'a> {
     /// There is no such store.
     pub(super) fn new(worker: &'a Rc<Worker>, shared: &'a SharedAcme) -> Result<Self, Reason> {
         let client = worker.process.service::<Stores>().all().get(shared.store).ok_or("there is no store")?;
-        Ok(Self { worker, shared, client: Arc::clone(client) })
+        Ok(Self { worker, shared, client: Arc::clone(client), published: RefCell::default() })
     }
 
     /// Whether the store can be used.
@@ -141,15 +144,15 @@ impl<'a> Link<'a> {
     /// # Errors
     /// The store cannot be used.
     pub(in crate::acme) async fn publish_proofs(&self, digests: &[(String, [u8; 32])]) -> Result<(), Reason> {
-        let mut sealed = Vec::new();
+        let mut proofs = Vec::new();
         for (domain, digest) in digests {
-            sealed.push(self.seal(&proof_name(domain), digest)?);
+            proofs.push((domain.clone(), self.seal(&proof_name(domain), digest)?));
         }
-        let pairs = digests.iter().zip(&sealed).flat_map(|((domain, _), sealed)| [domain.as_bytes(), &sealed[..]]);
-        let pairs: Vec<&[u8]> = pairs.collect();
-        let change = self.number(scripts::PROVE, &[PROOFS, CHANGES], &pairs).await?;
+        self.published.borrow_mut().clone_from(&proofs);
+        let change = self.number(scripts::PROVE, &[PROOFS, CHANGES], &pairs(&proofs)).await?;
         let deadline = rt::now() + LONGEST_LAG;
-        while self.number(scripts::LAG, &[NODES], &[change.to_string().as_bytes(), PRESENT.as_bytes()]).await? > 0 {
+        while self.number(scripts::LAG, &[NODES, SEEN], &[change.to_string().as_bytes(), PRESENT.as_bytes()]).await? > 0
+        {
             if rt::now() >= deadline {
                 break;
             }
@@ -158,11 +161,26 @@ impl<'a> Link<'a> {
         Ok(())
     }
 
-    /// Removes proofs from the store.
-    pub(super) async fn remove_proofs(&self, domains: &[Box<str>]) -> Result<(), Reason> {
-        let pairs: Vec<&[u8]> = domains.iter().flat_map(|domain| [domain.as_bytes(), &b""[..]]).collect();
-        self.number(scripts::PROVE, &[PROOFS, CHANGES], &pairs).await.map(|_| ())
+    /// Removes the proofs that were published from the store, unless other ones have replaced them.
+    pub(super) async fn remove_proofs(&self) -> Result<(), Reason> {
+        let proofs = self.published.take();
+        if proofs.is_empty() {
+            return Ok(());
+        }
+        self.number(scripts::FORGET, &[PROOFS, CHANGES], &pairs(&proofs)).await.map(|_| ())
     }
+
+    /// Whether the store returns values of that many bytes.
+    pub(super) fn is_stored(&self, size: usize) -> bool {
+        /// Maximum size of the other parts of an answer.
+        const OTHER: usize = 64;
+        size.saturating_add(OTHER) <= self.client.plan.answer_size
+    }
+}
+
+/// Returns domains and proofs, alternately.
+fn pairs(proofs: &[(String, Vec<u8>)]) -> Vec<&[u8]> {
+    proofs.iter().flat_map(|(domain, proof)| [domain.as_bytes(), &proof[..]]).collect()
 }
 
 /// Returns the name under which a domain's proof is encrypted.

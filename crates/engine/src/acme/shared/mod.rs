@@ -13,12 +13,13 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use policy::program::{AcmeCertificate, AcmeSection, Challenge};
+use policy::program::{AcmeCertificate, AcmeSection};
 
 use self::lease::{Lease, Taken};
 use self::records::CertificateKeys;
 use super::order::{self, Account};
 use super::reason::{Failure, Reason};
+use super::renewal;
 use crate::worker::Worker;
 
 pub(super) use follow::follow;
@@ -47,40 +48,67 @@ pub(super) async fn obtain(
     let registry = &worker.process.upkeep.acme;
     let former = registry.version(&keys.id);
     let lease = loop {
-        match Lease::take(&link, &keys, is_ordered).await? {
-            Taken::Here(lease) => break lease,
-            Taken::Paused(left) => return Err(Failure::Paused(left)),
-            Taken::Elsewhere(left) => rt::sleep(left.clamp(SHORTEST_RETRY, RETRY)).await,
+        match Lease::take(&link, &keys, is_ordered).await {
+            Ok(Taken::Here(lease)) => break lease,
+            Ok(Taken::Paused(left)) => return Err(Failure::Paused(left)),
+            Ok(Taken::Elsewhere(left)) => rt::sleep(left.clamp(SHORTEST_RETRY, RETRY)).await,
+            // A store that cannot be used is waited for: no order has failed.
+            Err(_) if !link.is_ready() => rt::sleep(RETRY).await,
+            Err(reason) => return Err(reason.into()),
         }
         // Another node has ordered it, and it was delivered.
         if registry.version(&keys.id) != former {
             return Ok(());
         }
     };
-    let version = follow::version(&link, &keys.id).await?;
-    if version != former && follow::receive(&link, own, &keys, version).await? {
-        lease.release().await;
-        return Ok(());
-    }
-    let issued = {
-        let issued = order(&link, own, section, &lease).await;
-        if own.challenge(section) == Challenge::TlsAlpn01 {
-            // They are replaced at the next order otherwise.
-            let _ = link.remove_proofs(&own.domains).await;
+    let version = match stored(&link, own, &keys, former).await {
+        Ok(Stored::Received) => {
+            lease.release().await;
+            return Ok(());
         }
-        issued
+        Ok(Stored::Version(version)) => version,
+        Err(reason) => {
+            lease.release().await;
+            return Err(reason.into());
+        }
     };
-    match issued {
+    let issued = order(&link, own, section, &lease).await;
+    // They are replaced at the next order otherwise.
+    let _ = link.remove_proofs().await;
+    match issued.and_then(|text| order::install(worker, own, &text).map(|()| text)) {
         Ok(text) => {
-            let version = lease.publish(version, &text).await?;
-            order::complete(worker, own, text).await?;
-            registry.set_version(&keys.id, version);
-            Ok(())
+            let published = lease.publish(version, &text).await;
+            if let Ok(version) = published {
+                registry.set_version(&keys.id, version);
+            }
+            order::conclude(worker, own, text).await?;
+            Ok(published.map(|_| ())?)
         }
         Err(reason) => {
             let pause = lease.fail(reason.refusal).await;
             Err(Failure::Refused { reason, pause })
         }
+    }
+}
+
+/// What the store has of a certificate.
+enum Stored {
+    /// A certificate that is not due was installed.
+    Received,
+    /// The version of a certificate that is due or in use; 0: there is none.
+    Version(u64),
+}
+
+/// Installs the certificate of the store if its version is not `former`. A faulty one is ordered again.
+async fn stored(link: &Link<'_>, own: &AcmeCertificate, keys: &CertificateKeys, former: u64) -> Result<Stored, Reason> {
+    let version = follow::version(link, &keys.id).await?;
+    if version == former {
+        return Ok(Stored::Version(version));
+    }
+    match follow::receive(link, own, keys, version).await {
+        Ok(true) => Ok(Stored::Received),
+        Err(reason) if !link.is_ready() || !renewal::is_due(link.worker, own) => Err(reason),
+        Ok(false) | Err(_) => Ok(Stored::Version(version)),
     }
 }
 

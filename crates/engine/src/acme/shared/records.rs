@@ -8,8 +8,10 @@ use tls::account::sha256;
 pub(super) const ACCOUNT: &str = "acme:account";
 /// Key of the number of changes of certificates and proofs.
 pub(super) const CHANGES: &str = "acme:changes";
-/// Key of the nodes: when each has looked, and what it has seen.
+/// Key of the nodes: when each has looked.
 pub(super) const NODES: &str = "acme:nodes";
+/// Key of the changes that each node has seen.
+pub(super) const SEEN: &str = "acme:seen";
 /// Key of the proofs, by name.
 pub(super) const PROOFS: &str = "acme:proofs";
 /// Key of the certificates' versions, by identifier.

@@ -326,7 +326,8 @@ fn proof(session: &Session, state: &SharedStreamState) -> Option<Reply<'static>>
         return None;
     }
     let state = state.borrow();
-    let body = acme.answer(origin_form(state.request.target()).strip_prefix(PROOFS)?)?;
+    let token = origin_form(state.request.target()).strip_prefix(PROOFS)?;
+    let body = acme.answer(token, state.request.host())?;
     Some(Reply::new(prepared_answer::plain_text(&body)))
 }
 

@@ -220,6 +220,29 @@ fn an_answer_for_an_evicted_key_is_dropped() {
     assert_eq!(keys, [b"b"]);
 }
 
+/// Shards that a call has not reached are the first ones of the next call.
+#[test]
+fn each_key_is_refreshed_although_a_call_is_bounded() {
+    let limit = limit(LimitPlan { size: 100_000, ..plan(10, 5) }, 2);
+    let names: Vec<String> = (0..1_000).map(|key| key.to_string()).collect();
+    names.iter().for_each(|key| _ = admitted(&limit, key, 0, 1));
+    let mut asks = urgent(&limit, 0);
+    while asks.len() < 1_000 {
+        limit.ask_urgent(at(0), 300, &mut asks);
+    }
+    settle(&limit, &asks, 1, 1);
+    let mut refreshed = std::collections::BTreeSet::new();
+    for call in 1..=20 {
+        // All keys are in use.
+        names.iter().for_each(|key| _ = admitted(&limit, key, call * 100, 1));
+        let mut asks = Vec::new();
+        limit.ask_due(at(call * 100), Duration::ZERO, 150, &mut asks);
+        settle(&limit, &asks, 1, 1);
+        refreshed.extend(asks.into_iter().map(|ask| ask.key));
+    }
+    assert_eq!(refreshed.len(), 1_000);
+}
+
 #[test]
 fn the_requests_of_one_call_are_bounded() {
     let limit = limit(LimitPlan { size: 100_000, ..plan(10, 5) }, 2);
