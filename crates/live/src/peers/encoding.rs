@@ -155,7 +155,7 @@ pub(super) fn store_update(
     let plan = &table.plan;
     let Some(key) = key(plan.key, heard.key) else { return };
     let expire = plan.expire.unwrap_or_default();
-    // Values of a peer's entry count no longer than the entry lives there.
+    // A peer's values do not outlast its entry.
     let full = match target {
         UpdateTarget::Sum(..) if told.expire > 0 => expire.min(Duration::from_millis(told.expire)),
         _ => expire,

@@ -9,13 +9,13 @@ pub(super) fn tick(now: Moment) -> u32 {
     (now.as_nanos() / 1_000_000) as u32
 }
 
-/// Returns the time since the begin of a period. Threads read the clock once per iteration: one may be behind the thread that has
-/// begun the period, by less than `BEHIND` milliseconds.
+/// Returns the time since the begin of a period. Threads read the clock once per iteration: the time of one may precede the begin
+/// that another one has set, by less than `SKEW` milliseconds.
 #[inline]
 pub(super) fn since(begin: u32, now: u32) -> u32 {
-    const BEHIND: u32 = 60_000;
+    const SKEW: u32 = 60_000;
     let passed = now.wrapping_sub(begin);
-    if passed > u32::MAX - BEHIND { 0 } else { passed }
+    if passed > u32::MAX - SKEW { 0 } else { passed }
 }
 
 /// Adds events. A period begins with the first event after a pause.
@@ -182,7 +182,7 @@ mod tests {
         assert!(read(&words, now, 1_000) <= 100);
     }
 
-    /// A thread whose time is behind that of the thread which has begun the period.
+    /// Another thread has begun the period at a later time than that of this thread.
     #[test]
     fn a_time_before_the_period_counts_as_its_begin() {
         for begin in [10_000, 0, u32::MAX] {
@@ -190,13 +190,13 @@ mod tests {
             (words[1], words[2]) = (500, 0);
             add(&mut words, begin, 1_000, 1);
             assert_eq!(words, [begin, 1, 500]);
-            let behind = begin.wrapping_sub(3);
-            add(&mut words, behind, 1_000, 1);
-            assert_eq!((words, read(&words, behind, 1_000)), ([begin, 2, 500], 502));
-            assert_eq!(take(&mut words, behind, 1_000, 510, 1, 100), Ok(8));
+            let early = begin.wrapping_sub(3);
+            add(&mut words, early, 1_000, 1);
+            assert_eq!((words, read(&words, early, 1_000)), ([begin, 2, 500], 502));
+            assert_eq!(take(&mut words, early, 1_000, 510, 1, 100), Ok(8));
             let mut sum = RateSum::default();
-            assert_eq!(sum.add(&words, behind, 1_000), Some(1_000));
-            assert_eq!((since(begin, behind), since(begin, begin.wrapping_add(7))), (0, 7));
+            assert_eq!(sum.add(&words, early, 1_000), Some(1_000));
+            assert_eq!((since(begin, early), since(begin, begin.wrapping_add(7))), (0, 7));
         }
     }
 

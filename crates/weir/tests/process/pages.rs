@@ -98,6 +98,7 @@ const FILES: &[(&str, &str)] = &[
     ("mesh-ca.pem", include_str!("site.pem")),
     ("log-ca.pem", include_str!("site.pem")),
     ("node.pem", include_str!("site.pem")),
+    ("redis.password", "secret\n"),
     ("blocked.lst", "192.0.2.1\n"),
     ("known.lst", "192.0.2.3\n"),
     ("slow.lst", "192.0.2.2\n"),

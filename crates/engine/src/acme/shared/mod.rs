@@ -91,7 +91,7 @@ pub(super) async fn obtain(
     }
 }
 
-/// What the store has of a certificate.
+/// Result of comparing the store with the certificate in use.
 enum Stored {
     /// A certificate that is not due was installed.
     Received,
