@@ -147,6 +147,16 @@ async fn issuer() -> String {
     shown.lines().find_map(|line| line.strip_prefix("Issuer: ")).unwrap().to_owned()
 }
 
+/// Lets a first attempt fail, after which the keys of the certificate are known.
+async fn failed_attempt() -> Acme {
+    sleep(1_000).await;
+    order(&format!("acme renew {NAME}")).await;
+    let mut acme = Acme::new();
+    acme.answer("GET /dir", "400 Bad Request", "", "{}").await;
+    sleep(1_000).await;
+    acme
+}
+
 /// Plays the ACME server from the begin of an order until its end.
 async fn complete(acme: &mut Acme, authority: &Authority, before_end: impl FnOnce()) {
     acme.begin().await;
@@ -188,11 +198,7 @@ fn a_certificate_is_ordered_under_a_lease_and_published() {
 fn a_node_that_dies_is_replaced_when_its_lease_has_ended() {
     worlds("acme.scheduler off").run(|world| async move {
         let others = Others::new();
-        sleep(1_000).await;
-        order(&format!("acme renew {NAME}")).await;
-        let mut acme = Acme::new();
-        acme.answer("GET /dir", "400 Bad Request", "", "{}").await;
-        sleep(1_000).await;
+        let mut acme = failed_attempt().await;
         others.take_lease();
         order(&format!("acme renew {NAME}")).await;
         sleep(29_500).await;
@@ -207,11 +213,7 @@ fn a_node_that_dies_is_replaced_when_its_lease_has_ended() {
 fn a_certificate_of_another_node_is_installed() {
     worlds("acme.scheduler off").run(|world| async move {
         let others = Others::new();
-        sleep(1_000).await;
-        order(&format!("acme renew {NAME}")).await;
-        let mut acme = Acme::new();
-        acme.answer("GET /dir", "400 Bad Request", "", "{}").await;
-        sleep(1_000).await;
+        let mut acme = failed_attempt().await;
         // While this node waits for the lease.
         others.take_lease();
         order(&format!("acme renew {NAME}")).await;
@@ -290,11 +292,7 @@ fn failures_delay_the_next_attempt_of_all_nodes() {
 fn a_certificate_in_the_store_is_not_ordered_again() {
     worlds("acme.scheduler off").run(|world| async move {
         let others = Others::new();
-        sleep(1_000).await;
-        order(&format!("acme renew {NAME}")).await;
-        let mut acme = Acme::new();
-        acme.answer("GET /dir", "400 Bad Request", "", "{}").await;
-        sleep(1_000).await;
+        let mut acme = failed_attempt().await;
         others.publish(&Authority::new().certificate());
         others.redis.command(&["DEL", "weir:acme:changes"]);
         order(&format!("acme renew {NAME}")).await;
