@@ -100,15 +100,30 @@ fn the_client_and_the_server_of_go() {
     }
 }
 
-/// Tests that HAProxy 2.6 fails: it ends a response that its server has truncated as if it were complete, and resets a
-/// connection to a server, without a GOAWAY, when 300 requests arrive at once: some then look complete though bytes are
-/// missing. The same with Go on both sides of it; 3.5 does neither.
-fn beyond_haproxy(program: &str) -> &'static [&'static str] {
-    let version = run(Command::new(program).arg("-v")).stdout;
-    if version.starts_with("HAProxy version 2.") || version.starts_with("HA-Proxy version ") {
-        &["cut", "many"]
-    } else {
-        &[]
+/// A version of HAProxy: the tests that it fails, and settings that it needs for the others.
+struct Peer {
+    without: &'static [&'static str],
+    global: &'static str,
+}
+
+impl Peer {
+    /// Returns the limits of the installed version.
+    ///
+    /// HAProxy 2.6 ends a response that its server has truncated as if it were complete, and resets a connection to a
+    /// server, without a GOAWAY, when 300 requests arrive at once: some then look complete though bytes are missing. The
+    /// same with Go on both sides of it; 3.5 does neither.
+    ///
+    /// It also stops reading a client's connection while the buffer of a stream is full. WINDOW_UPDATE frames behind that
+    /// payload are not read either, so that an upload that is echoed can stall until its timeout (with HAProxy 3.5 in
+    /// front of it as well). A window that is smaller than its buffer prevents that.
+    fn of(program: &str) -> Self {
+        let version = run(Command::new(program).arg("-v")).stdout;
+        if version.starts_with("HAProxy version 2.") || version.starts_with("HA-Proxy version ") {
+            let global = "global\n tune.bufsize 131072\n tune.h2.initial-window-size 16384\n";
+            Self { without: &["cut", "many"], global }
+        } else {
+            Self { without: &[], global: "" }
+        }
     }
 }
 
@@ -119,13 +134,14 @@ fn haproxy_on_either_side() {
     if !is_there(&installed, "-v") {
         return;
     }
-    let without = beyond_haproxy(&installed);
+    let Peer { without, global } = Peer::of(&installed);
     let folder = Folder::new();
     let Some(program) = build(&folder) else { return };
     let origin = Origin::start(&program, None);
     let haproxy = |name: &str, server: &str| {
         let port = free_port();
-        let text = format!("{DEFAULTS}listen l\n bind 127.0.0.1:{port}\n server s 127.0.0.1:{server} proto h2\n");
+        let text =
+            format!("{global}{DEFAULTS}listen l\n bind 127.0.0.1:{port}\n server s 127.0.0.1:{server} proto h2\n");
         let file = folder.write(name, &text);
         let running = Running::start(Command::new(&installed).args(["-db", "-f", &file]));
         drop(connect(port));
