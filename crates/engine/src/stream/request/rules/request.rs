@@ -15,7 +15,7 @@ use crate::stream::reply::{Answer, answer, cut, finish, reply_error_unread, repl
 use crate::stream::request::buffering::Intake;
 use crate::stream::request::decompression::{self, Undecoded};
 use crate::stream::request::evaluate::EvalContext;
-use crate::stream::request::{actions, rules, script};
+use crate::stream::request::{actions, authorization, rules, script};
 use crate::stream::server::persistence;
 use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, StreamState};
@@ -109,6 +109,12 @@ async fn wait_and_resume<'r>(
                         Undecoded::Failed(failure) => RequestEnd::Failed(failure),
                         Undecoded::Unsupported => RequestEnd::Ended(Ending::unsupported_coding()),
                     });
+                }
+            }
+            Pause::Rule(Wait::Authorization(rule)) => {
+                if let Err(over) = rt::boxed(authorization::authorize(context, rule)).await {
+                    context.state.borrow().rules.last_rule.set(progress.last_of(rules));
+                    return Err(over);
                 }
             }
             Pause::Disk => {
