@@ -136,7 +136,7 @@ def rule_sections(rule, folder, port, origin):
         text += f"    table clients.agg {table}\n" if rule == "summed table" else ""
     if rule == "store":
         text += f"store fleet\n    server redis unix@{folder}/redis\n"
-        text += "    limit requests rate 2000000000 period 1s burst 2000000000\n"
+        text += "    limit requests rate 1000000 period 1s\n"
     return text + f"frontend f\n    bind 127.0.0.1:{port}\n{RULES[rule]}    default_backend b\n" + (
         f"backend b\n    http-reuse always\n    server origin 127.0.0.1:{origin}\n"
     )

@@ -2,8 +2,10 @@
 //! piece by piece. Every wait has a deadline, every buffer a bound; dropping an exchange closes its connection. Must
 //! never know why a request is sent, retry it, or resolve a name.
 
+mod subrequest;
 mod uri;
 
+pub use subrequest::Subject;
 pub use uri::Uri;
 
 use std::future::poll_fn;

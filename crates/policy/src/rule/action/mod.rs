@@ -4,6 +4,7 @@
 mod answer;
 mod attach;
 mod auth_request;
+mod authorization;
 mod bandwidth;
 mod cache;
 mod capture;
@@ -28,7 +29,7 @@ mod wait;
 pub use answer::Final;
 pub(crate) use answer::redirect_rule;
 pub use attach::Attach;
-pub use auth_request::AuthRequest;
+pub use authorization::AuthRequest;
 pub use bandwidth::BandwidthChange;
 pub use list::{ListChange, ListVerb};
 pub use lookup::NameLookup;

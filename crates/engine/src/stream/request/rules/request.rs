@@ -12,10 +12,11 @@ use crate::stream::context::RequestContext;
 use crate::stream::exchange::service_exchange;
 use crate::stream::reply::ending::{AnswerTiming, Ending};
 use crate::stream::reply::{Answer, answer, cut, finish, reply_error_unread, reply_unread};
+use crate::stream::request::authorization::{self, Unauthorized};
 use crate::stream::request::buffering::Intake;
 use crate::stream::request::decompression::{self, Undecoded};
 use crate::stream::request::evaluate::EvalContext;
-use crate::stream::request::{actions, authorization, rules, script};
+use crate::stream::request::{actions, rules, script};
 use crate::stream::server::persistence;
 use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, StreamState};
@@ -114,7 +115,10 @@ async fn wait_and_resume<'r>(
             Pause::Rule(Wait::Authorization(rule)) => {
                 if let Err(over) = rt::boxed(authorization::authorize(context, rule)).await {
                     context.state.borrow().rules.last_rule.set(progress.last_of(rules));
-                    return Err(over);
+                    return Err(match over {
+                        Unauthorized::Refused(ending) => RequestEnd::Ended(ending),
+                        Unauthorized::Failed(failure) => RequestEnd::Failed(failure),
+                    });
                 }
             }
             Pause::Disk => {
