@@ -152,6 +152,33 @@ mod tests {
     }
 
     #[test]
+    fn fields_of_the_connection_and_of_the_body_are_not_sent() {
+        let names = "content-length expect http2-settings if-match if-modified-since if-none-match if-range if-unmodified-since \
+                     keep-alive proxy-connection range sec-websocket-key te trailer transfer-encoding upgrade";
+        for name in names.split_whitespace() {
+            let sent = about("GET", b"/", &[("host", "h"), (name, "chunked")]).unwrap();
+            assert!(!sent.contains(&format!("\r\n{name}: ")), "{sent}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_framed_anew() {
+        let mut head = Head::new();
+        head.set_status(403, b"No");
+        for name in ["content-length", "keep-alive", "proxy-connection", "trailer", "transfer-encoding", "upgrade"] {
+            head.append(name.as_bytes(), b"9");
+        }
+        for (name, value) in
+            [("connection", "x-a"), ("x-a", "1"), ("location", "/"), ("set-cookie", "a"), ("set-cookie", "b")]
+        {
+            head.append(name.as_bytes(), value.as_bytes());
+        }
+        let answer = Answer { head, body: b"no".to_vec() };
+        let text = "HTTP/1.1 403 No\r\nlocation: /\r\nset-cookie: a\r\nset-cookie: b\r\ncontent-length: 2\r\n\r\nno";
+        assert_eq!(String::from_utf8(answer.encode()).unwrap(), text);
+    }
+
+    #[test]
     fn a_target_is_a_path() {
         for target in ["", "*", "check", "http://h/check", "/a b", "/a\r\nx: y", "/\u{7f}"] {
             assert_eq!(about("GET", target.as_bytes(), &[]), None, "{target}");
