@@ -193,14 +193,14 @@ impl Registry {
     }
 
     /// Returns the version of a certificate that nodes share; 0: none was obtained.
-    pub(crate) fn version(&self, id: &str) -> u64 {
-        self.lock().versions.get(id).copied().unwrap_or(0)
+    pub(crate) fn version(&self, certificate: &str) -> u64 {
+        self.lock().versions.get(certificate).copied().unwrap_or(0)
     }
 
     /// Records the version of a certificate that was installed. The renewal is scheduled again.
-    pub(crate) fn set_version(&self, id: &str, version: u64) {
+    pub(crate) fn set_version(&self, certificate: &str, version: u64) {
         self.change(|inner| {
-            inner.versions.insert(id.into(), version);
+            inner.versions.insert(certificate.into(), version);
             inner.is_due = true;
         });
     }

@@ -87,6 +87,12 @@ pub(crate) const TABLE: &[Action] = &[
         "Attaches the connection to a server for reverse HTTP.",
     ),
     works(HTTP_REQUEST, "auth", "[realm <realm>]", "Requests HTTP authentication."),
+    works(
+        HTTP_REQUEST,
+        "auth-request",
+        "<backend> [<argument>...]",
+        "Weir's own: asks a server whether the request is allowed.",
+    ),
     works(HTTP_REQUEST, "cache-purge", "<cache>", "Weir's own: removes the cached responses of the request's URI."),
     works(HTTP_RESPONSE, "cache-store", "<cache>", "Stores the response in a cache."),
     works(HTTP_REQUEST, "cache-use", "<cache> [no-early-hints]", "Serves the response from a cache."),

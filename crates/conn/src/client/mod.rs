@@ -2,8 +2,10 @@
 //! piece by piece. Every wait has a deadline, every buffer a bound; dropping an exchange closes its connection. Must
 //! never know why a request is sent, retry it, or resolve a name.
 
+mod subrequest;
 mod uri;
 
+pub use subrequest::Subject;
 pub use uri::Uri;
 
 use std::future::poll_fn;
@@ -210,11 +212,18 @@ impl Exchange {
         connect_by: Moment,
         patience: Timeouts,
     ) -> Result<Self, Failure> {
-        let mut timer = rt::Timer::new();
-        let transport = open(to, &mut timer, connect_by).await?;
+        let transport = open(to, &mut rt::Timer::new(), connect_by).await?;
+        Self::over(transport, message, patience).await
+    }
+
+    /// Sends the request on an established connection, and reads the head of the answer as long as `patience` permits.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn over(transport: Transport, message: &Message, patience: Timeouts) -> Result<Self, Failure> {
         let mut exchange = Self {
             transport,
-            timer,
+            timer: rt::Timer::new(),
             patience,
             input: Buffer::with_capacity(INPUT),
             head: Head::default(),
@@ -372,7 +381,15 @@ impl Exchange {
     ///
     /// # Errors
     /// The answer is incomplete, or longer than that.
-    pub async fn whole(mut self, most: usize) -> Result<Answer, Failure> {
+    pub async fn whole(self, most: usize) -> Result<Answer, Failure> {
+        self.whole_with_connection(most).await.map(|(answer, _)| answer)
+    }
+
+    /// As [`Exchange::whole`]. Returns the connection as well, if it may carry another request.
+    ///
+    /// # Errors
+    /// The answer is incomplete, or longer than that.
+    pub async fn whole_with_connection(mut self, most: usize) -> Result<(Answer, Option<Transport>), Failure> {
         let mut body = Vec::new();
         while self.next(&mut body).await? {
             if body.len() > most {
@@ -382,7 +399,8 @@ impl Exchange {
         if body.len() > most {
             return Err(Failure::TooLong);
         }
-        Ok(Answer { head: self.head, body })
+        let keeps = self.head.keeps_alive() && self.framing != Framing::UntilClose && self.input.is_empty();
+        Ok((Answer { head: self.head, body }, keeps.then_some(self.transport)))
     }
 }
 

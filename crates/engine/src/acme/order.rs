@@ -10,13 +10,14 @@ use live::timeline::Author;
 use live::trace::{Event, Level, Subject, events};
 use policy::program::{AcmeCertificate, AcmeSection, PROVISIONING_RING};
 use tls::account::{AccountKey, base64url};
-use tls::certificate::Draft;
+use tls::certificate::{Certificate, Draft};
 use tls::issue::Key;
 use wire::acme::{self, Authorization, Order, Status};
 
 use super::dialogue::{Dialogue, retry_after};
 use super::proof::{Proofs, ready};
 use super::reason::Reason;
+use super::renewal;
 use super::shared::Link;
 use crate::certificates::Certificates;
 use crate::worker::Worker;
@@ -185,21 +186,40 @@ async fn key(worker: &Rc<Worker>, own: &AcmeCertificate, section: &AcmeSection) 
 
 /// Installs the certificate in place of the previous one, as `commit ssl cert` does.
 pub(super) fn install(worker: &Rc<Worker>, own: &AcmeCertificate, text: &[u8]) -> Result<(), Reason> {
+    install_unless(worker, own, text, |_, _| false).map(|_| ())
+}
+
+/// The same, unless the one in use was issued later. Returns whether it was installed.
+pub(super) fn install_newer(worker: &Rc<Worker>, own: &AcmeCertificate, text: &[u8]) -> Result<bool, Reason> {
+    install_unless(worker, own, text, |former, next| renewal::is_newer(former.der(), next.der()))
+}
+
+/// Installs the certificate unless `keeps` returns true of the one in use and of the next one. Returns whether it was installed.
+fn install_unless(
+    worker: &Rc<Worker>,
+    own: &AcmeCertificate,
+    text: &[u8],
+    keeps: impl FnOnce(&Certificate, &Certificate) -> bool,
+) -> Result<bool, Reason> {
     let program = Arc::clone(&worker.generation().program);
     let mut held = worker.process.service::<Certificates>().lock();
+    let former = held.find(&program, &own.name);
     // The next certificate inherits the usage of the previous one.
-    let mut draft = held.find(&program, &own.name).map_or_else(|| Draft::empty(&own.name), |former| Draft::of(&former));
+    let mut draft = former.as_ref().map_or_else(|| Draft::empty(&own.name), |former| Draft::of(former));
     let made = draft.set_text(text).and_then(|()| draft.finish(rt::wall().seconds));
     let (certificate, _) = made.map_err(|error| error.sentence(&own.name))?;
     let mut wanted = own.domains.iter();
     if let Some(domain) = wanted.find(|domain| !certificate.names.contains(domain)) {
         return Err(format!("the certificate is not for '{domain}'").into());
     }
+    if former.is_some_and(|former| keeps(&former, &certificate)) {
+        return Ok(false);
+    }
     held.put(&program, &Arc::new(certificate))?;
     drop(held);
     crate::timeline::certificate(&worker.process, &own.name, Author::Acme, rt::wall());
     crate::ocsp::look_again(&worker.process);
-    Ok(())
+    Ok(true)
 }
 
 /// Writes a certificate that Weir keeps to its file.

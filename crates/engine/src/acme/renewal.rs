@@ -37,6 +37,13 @@ fn due_of(own: &AcmeCertificate, der: &[u8], jitter: u64) -> Option<WallTime> {
     Some(WallTime { seconds: validity.not_after - before, nanos: 0 })
 }
 
+/// Whether a certificate of an authority was issued later than `next`. One that cannot be parsed was not, nor was a self-signed one,
+/// which is a placeholder.
+pub(super) fn is_newer(der: &[u8], next: &[u8]) -> bool {
+    let begin = |der| x509::validity(der).map(|validity| validity.not_before);
+    !x509::is_self_issued(der) && begin(der).zip(begin(next)).is_some_and(|(former, next)| former > next)
+}
+
 /// Returns the time until `due`; zero if it has passed.
 pub(super) fn until(due: WallTime, now: WallTime) -> Duration {
     u64::try_from(due.seconds - now.seconds).map_or(Duration::ZERO, Duration::from_secs)

@@ -118,9 +118,15 @@ impl Authority {
     }
 
     fn certificate_of(&self, name: &str) -> String {
+        self.certificate_from(name, 1975)
+    }
+
+    /// The same with the year from which it is valid.
+    fn certificate_from(&self, name: &str, year: i32) -> String {
         let key = rcgen::KeyPair::generate().unwrap();
         let mut parameters = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
         parameters.distinguished_name.push(rcgen::DnType::CommonName, name);
+        parameters.not_before = rcgen::date_time_ymd(year, 1, 1);
         parameters.not_after = rcgen::date_time_ymd(4000, 1, 1);
         let certificate = parameters.signed_by(&key, &self.0).unwrap();
         key.serialize_pem() + &certificate.pem()
@@ -236,6 +242,60 @@ fn a_certificate_of_another_node_is_installed() {
         let log = world.take_log().await.join("\n");
         assert!(log.contains(&format!("acme: {NAME}: The certificate was received from the store.")), "{log}");
         assert!(log.contains("acme: store: "), "{log}");
+        world.forget_log();
+    });
+}
+
+/// A store that was restored, or another node whose operator has installed one.
+#[test]
+fn a_certificate_that_is_older_than_the_one_in_use_is_not_installed() {
+    worlds("acme.scheduler off").run(|world| async move {
+        let others = Others::new();
+        let mut acme = failed_attempt().await;
+        let (authority, shown) = (Authority::new(), async || ask(&format!("show ssl cert {NAME}")).await);
+        others.publish(&authority.certificate_from("a.example", 1980));
+        sleep(2_000).await;
+        let former = shown().await;
+        assert_eq!(issuer().await, "/CN=authority");
+        others.publish(&authority.certificate_from("a.example", 1979));
+        sleep(2_000).await;
+        assert_eq!(shown().await, former);
+        // It is reported once.
+        sleep(5_000).await;
+        let log = world.take_log().await.join("\n");
+        assert_eq!(log.matches("The certificate in the store is older than the one in use.").count(), 1, "{log}");
+        others.publish(&authority.certificate_from("a.example", 1980));
+        sleep(2_000).await;
+        assert_ne!(shown().await, former);
+        acme.is_left_alone();
+        world.forget_log();
+    });
+}
+
+/// They have one certificate in the store, and each its own file.
+#[test]
+fn two_certificates_of_the_same_names_are_both_delivered() {
+    let sections = format!(
+        "store fleet\n server redis1 {REDIS}\nacme A\n directory http://10.0.1.9/dir\n keytype ECDSA\n curves P-256\n \
+         shared-store fleet\ncrt-store\n load crt one.pem acme A domains a.example\n \
+         load crt two.pem acme A domains a.example\nlisten l\n bind {WEIR}\n bind 10.0.0.1:443 ssl crt one.pem\n \
+         bind 10.0.0.1:444 ssl crt two.pem\n http-request deny\n"
+    );
+    let global =
+        format!("{SOCKET}\nstats timeout 10m\nexpose-experimental-directives\ncluster-secret s\nacme.scheduler off");
+    config(&sections).global(&global).workers(&[2]).seeds(0..1).run(|world| async move {
+        let others = Others::new();
+        sleep(1_000).await;
+        let mut acme = Acme::new();
+        order("acme renew one.pem").await;
+        acme.answer("GET /dir", "400 Bad Request", "", "{}").await;
+        sleep(1_000).await;
+        others.publish(&Authority::new().certificate());
+        sleep(2_000).await;
+        for name in ["one.pem", "two.pem"] {
+            let shown = ask(&format!("show ssl cert {name}")).await;
+            assert!(shown.contains("Issuer: /CN=authority"), "{name}: {shown}");
+        }
         world.forget_log();
     });
 }

@@ -8,6 +8,7 @@ extern crate weir_engine as engine;
 
 mod addresses;
 mod api;
+mod authorizing;
 mod messages;
 mod mirroring;
 mod ocsp;

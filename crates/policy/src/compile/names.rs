@@ -405,7 +405,7 @@ impl RuleNames for SpecNames<'_> {
         self.shared.indexes.cache(self.spec, name)
     }
 
-    fn mirror(&self, name: &str) -> Result<usize, String> {
+    fn side_backend(&self, name: &str, purpose: &str) -> Result<usize, String> {
         let found = self.backend(name).ok_or_else(|| format!("unable to find backend '{name}'"))?;
         let proxy = &self.spec.proxies[found];
         if proxy.mode != Mode::Http {
@@ -424,7 +424,7 @@ impl RuleNames for SpecNames<'_> {
         let mut servers = proxy.servers.iter().filter_map(|server| Some((&server.name.value, unfit(server)?)));
         match servers.next() {
             Some((server, option)) => {
-                Err(format!("server '{name}/{server}' uses '{option}', which copies do not support yet"))
+                Err(format!("server '{name}/{server}' uses '{option}', which {purpose} do not support yet"))
             }
             None => Ok(found),
         }

@@ -124,11 +124,11 @@ pub trait RuleNames: Names {
     /// Returns the index of a `cache` section.
     fn cache(&self, name: &str) -> Option<usize>;
 
-    /// Returns the index of a backend for `mirror`.
+    /// Returns the index of a backend that gets requests beside those of streams; `purpose` names them in messages.
     ///
     /// # Errors
     /// The backend cannot be used.
-    fn mirror(&self, name: &str) -> Result<usize, String>;
+    fn side_backend(&self, name: &str, purpose: &str) -> Result<usize, String>;
 
     /// Returns the indices of the backend and the server for `attach-srv`; `is_named`: with a name.
     ///

@@ -6,6 +6,7 @@
 mod acme;
 mod acme_nodes;
 mod alerts;
+mod auth_requests;
 mod balancers;
 mod bgp;
 mod browser;

@@ -136,7 +136,7 @@ impl Follower {
             let versions = link.fields(VERSIONS, &ids).await?;
             for ((own, keys), version) in part.iter().zip(versions) {
                 let version = parse_version(version)?;
-                if version != 0 && version != link.worker.process.upkeep.acme.version(&keys.id) {
+                if version != 0 && version != link.worker.process.upkeep.acme.version(&own.name) {
                     fault = receive(link, own, keys, version).await.err().or(fault);
                 }
             }
@@ -204,7 +204,7 @@ pub(super) async fn version(link: &Link<'_>, id: &str) -> Result<u64, Reason> {
     parse_version(link.fields(VERSIONS, &[id]).await?.pop().flatten())
 }
 
-/// Installs a certificate of the store. Returns whether it is not due for renewal.
+/// Installs a certificate of the store, unless the one in use was issued later. Returns whether the one in use is not due for renewal.
 ///
 /// # Errors
 /// The store cannot be used, or the certificate cannot be installed.
@@ -216,9 +216,13 @@ pub(super) async fn receive(
 ) -> Result<bool, Reason> {
     let Some(text) = link.secret(&keys.certificate).await? else { return Ok(false) };
     let worker = link.worker;
-    order::install(worker, own, &text)?;
-    worker.process.upkeep.acme.set_version(&keys.id, version);
-    log_message(worker, LogLevel::Notice, &own.name, "The certificate was received from the store.");
-    order::conclude(worker, own, text).await?;
+    let is_installed = order::install_newer(worker, own, &text)?;
+    worker.process.upkeep.acme.set_version(&own.name, version);
+    if is_installed {
+        log_message(worker, LogLevel::Notice, &own.name, "The certificate was received from the store.");
+        order::conclude(worker, own, text).await?;
+    } else {
+        log_message(worker, LogLevel::Notice, &own.name, "The certificate in the store is older than the one in use.");
+    }
     Ok(!renewal::is_due(worker, own))
 }

@@ -46,7 +46,7 @@ pub(super) async fn obtain(
     let link = Link::new(worker, &shared)?;
     let keys = CertificateKeys::new(own, section);
     let registry = &worker.process.upkeep.acme;
-    let former = registry.version(&keys.id);
+    let former = registry.version(&own.name);
     let lease = loop {
         match Lease::take(&link, &keys, is_ordered).await {
             Ok(Taken::Here(lease)) => break lease,
@@ -57,7 +57,7 @@ pub(super) async fn obtain(
             Err(reason) => return Err(reason.into()),
         }
         // Another node has ordered it, and it was delivered.
-        if registry.version(&keys.id) != former {
+        if registry.version(&own.name) != former {
             return Ok(());
         }
     };
@@ -79,7 +79,7 @@ pub(super) async fn obtain(
         Ok(text) => {
             let published = lease.publish(version, &text).await;
             if let Ok(version) = published {
-                registry.set_version(&keys.id, version);
+                registry.set_version(&own.name, version);
             }
             order::conclude(worker, own, text).await?;
             Ok(published.map(|_| ())?)

@@ -14,6 +14,7 @@ pub(super) mod mirror;
 pub mod plan;
 mod response_rules;
 pub(super) mod service_exchange;
+pub(super) mod side_connection;
 pub(super) mod started_service;
 mod straight;
 mod terms;

@@ -291,7 +291,9 @@ impl Exchange<'_> {
                 actions::begin(self.session, wait).map_or(RuleWait::Over, RuleWait::Script)
             }
             // These are waits of requests.
-            Wait::Hint(..) | Wait::Lookup(_) | Wait::Handshake | Wait::Decompressed(_) => RuleWait::Over,
+            Wait::Hint(..) | Wait::Lookup(_) | Wait::Handshake | Wait::Decompressed(_) | Wait::Authorization(_) => {
+                RuleWait::Over
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! The head of an HTTP request, from its first byte to its dispatch. Must never access a body.
 
 pub(super) mod actions;
+mod authorization;
 pub(super) mod body;
 pub mod budget;
 pub mod buffering;

@@ -22,7 +22,8 @@ impl Mirror {
 
 fn mirror(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
     let name = words.expect("expects a backend name")?;
-    let backend = parsing.names.mirror(&name.text).map_err(|message| RuleError::at(Some(name), message))?;
+    let backend =
+        parsing.names.side_backend(&name.text, "copies").map_err(|message| RuleError::at(Some(name), message))?;
     let mut share = Mirror::WHOLE;
     if words.peek_text() == "sample" {
         words.take();

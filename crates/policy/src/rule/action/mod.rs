@@ -3,6 +3,8 @@
 
 mod answer;
 mod attach;
+mod auth_request;
+mod authorization;
 mod bandwidth;
 mod cache;
 mod capture;
@@ -27,6 +29,7 @@ mod wait;
 pub use answer::Final;
 pub(crate) use answer::redirect_rule;
 pub use attach::Attach;
+pub use authorization::AuthRequest;
 pub use bandwidth::BandwidthChange;
 pub use list::{ListChange, ListVerb};
 pub use lookup::NameLookup;
@@ -176,6 +179,7 @@ const fn row(name: &'static str, parse: ParseAction) -> Row {
 const FAMILIES: &[&[Row]] = &[
     answer::TABLE,
     attach::TABLE,
+    auth_request::TABLE,
     bandwidth::TABLE,
     cache::TABLE,
     capture::TABLE,

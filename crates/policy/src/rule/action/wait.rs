@@ -1,7 +1,7 @@
 //! Actions that delay a message: `pause`, `wait-for-body`, `decompress-body`, `wait-for-handshake`; and `early-hint`,
 //! which sends a response before the final one. Must never wait itself.
 
-use super::{Action, NameLookup, Row, row};
+use super::{Action, AuthRequest, NameLookup, Row, row};
 use crate::program::SpoeCall;
 use crate::rule::parse::{Parsing, RuleError, Words};
 use config::text::to_bytes;
@@ -40,6 +40,8 @@ pub enum Wait {
     Script(ScriptCall),
     /// The processing of messages by an agent.
     Agent(Arc<SpoeCall>),
+    /// The answer of a server that decides whether the request is allowed.
+    Authorization(Box<AuthRequest>),
 }
 
 /// A call of an action that a script registered.

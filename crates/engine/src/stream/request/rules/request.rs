@@ -12,6 +12,7 @@ use crate::stream::context::RequestContext;
 use crate::stream::exchange::service_exchange;
 use crate::stream::reply::ending::{AnswerTiming, Ending};
 use crate::stream::reply::{Answer, answer, cut, finish, reply_error_unread, reply_unread};
+use crate::stream::request::authorization::{self, Unauthorized};
 use crate::stream::request::buffering::Intake;
 use crate::stream::request::decompression::{self, Undecoded};
 use crate::stream::request::evaluate::EvalContext;
@@ -108,6 +109,15 @@ async fn wait_and_resume<'r>(
                     return Err(match error {
                         Undecoded::Failed(failure) => RequestEnd::Failed(failure),
                         Undecoded::Unsupported => RequestEnd::Ended(Ending::unsupported_coding()),
+                    });
+                }
+            }
+            Pause::Rule(Wait::Authorization(rule)) => {
+                if let Err(over) = rt::boxed(authorization::authorize(context, rule)).await {
+                    context.state.borrow().rules.last_rule.set(progress.last_of(rules));
+                    return Err(match over {
+                        Unauthorized::Refused(ending) => RequestEnd::Ended(ending),
+                        Unauthorized::Failed(failure) => RequestEnd::Failed(failure),
                     });
                 }
             }

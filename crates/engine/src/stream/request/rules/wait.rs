@@ -97,7 +97,7 @@ pub async fn wait(context: &mut RequestContext<'_>, rule: &Wait) -> Result<(), F
         }
         Wait::Handshake => whole_handshake(context).await,
         // The caller runs these: they can end the request.
-        Wait::Script(_) | Wait::Agent(_) | Wait::Decompressed(_) => Ok(()),
+        Wait::Script(_) | Wait::Agent(_) | Wait::Decompressed(_) | Wait::Authorization(_) => Ok(()),
         Wait::Lookup(lookup) => {
             look_up(context, lookup).await?;
             context.state.borrow_mut().timings.request = Some(rt::now());

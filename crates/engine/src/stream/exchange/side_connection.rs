@@ -1,0 +1,220 @@
+//! Requests beside a stream's own: the server of another backend that gets one, and its connection over HTTP/1.1, which is shared with
+//! the other traffic of that backend. Must never make a request wait for a free server.
+
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use balance::Subject;
+use config::spec::HttpReuse;
+use conn::link::Link;
+use conn::pool_key::PoolKey;
+use conn::quota::Reservation;
+use conn::transport::{self, Transport};
+use live::{PickContext, ProxyState};
+use policy::program::{Backend, MuxProtocol, Proxy, Server, ServerTls};
+use rt::Timer;
+use rt::net::Address;
+use tls::{Connection, asked_name};
+
+use crate::generation::Generation;
+use crate::handshake::is_one_too_many;
+use crate::outgoing::fixed_address;
+use crate::session::Session;
+use crate::stream::record::metrics::{self, ServerEvent};
+use crate::stream::request::evaluate::EvalContext;
+use crate::stream::server::connect::{hash_of_key, make_room};
+use crate::stream::server::private_connections;
+use crate::stream_state::StreamState;
+use crate::worker::{Slot, Worker};
+
+/// Connection timeout if the backend has no `timeout connect`.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// A server that was chosen for a request, with its slot.
+pub(in crate::stream) struct SideServer {
+    worker: Rc<Worker>,
+    generation: Arc<Generation>,
+    /// Index of the backend's proxy.
+    proxy: usize,
+    slot: Slot,
+    /// The connection is not reused: the server's connections differ by request, or the request authenticates its connection.
+    alone: bool,
+    /// SNI of the TLS handshake.
+    sni: Option<Box<str>>,
+}
+
+/// A connection to such a server.
+pub(in crate::stream) struct SideConnection {
+    /// It was idle before, so that the server may have closed it.
+    pub was_idle: bool,
+    answers: u32,
+    glitches: u32,
+    generation: u32,
+    place: Option<Reservation>,
+}
+
+/// Whether such requests can be sent to a server: over HTTP/1.1, on connections that do not depend on the client.
+fn is_fit(server: &Server) -> bool {
+    let connecting = &server.connecting;
+    !connecting.varies
+        && connecting.socks4.is_none()
+        && server.redirect.is_none()
+        && !matches!(connecting.protocol, Some(MuxProtocol::Http2 | MuxProtocol::Qmux | MuxProtocol::Fcgi))
+}
+
+/// Returns the request's hash for load balancing.
+fn hash(session: &Session, state: &StreamState, backend: &Backend) -> Option<u32> {
+    let recogniser = backend.recogniser.as_ref()?;
+    match &backend.hash_key {
+        Some(key) => hash_of_key(EvalContext::request(session, state), backend, key),
+        None => recogniser.hash(&Subject { source: state.source(session), request: Some(&state.request), bytes: &[] }),
+    }
+}
+
+/// Returns the SNI for the TLS handshake.
+fn sni(session: &Session, state: &StreamState, tls: Option<&ServerTls>) -> Option<Box<str>> {
+    let sni = tls?.sni.as_ref()?;
+    EvalContext::request(session, state).lend(|context| {
+        let name = sni.evaluate(context).and_then(|value| context.as_text(value))?;
+        std::str::from_utf8(name).ok().filter(|name| !name.is_empty()).map(Into::into)
+    })
+}
+
+impl SideServer {
+    /// Chooses a server of the proxy at an index by the backend's balance. `None`: none is up with a free slot, or it needs another
+    /// protocol.
+    pub(in crate::stream) fn choose(session: &Session, state: &StreamState, index: usize) -> Option<Self> {
+        let worker = &session.worker;
+        let proxy = session.proxy_at(index);
+        let backend = proxy.backend.as_ref()?;
+        let hash = hash(session, state, backend);
+        let pick = PickContext { hash, random: rt::random(), ..PickContext::default() };
+        let slot = ProxyState::assign_spare(worker.proxy_state(index).clone(), &pick)?;
+        let server = backend.servers.get(slot.server()).filter(|server| is_fit(server))?;
+        metrics::backend(worker, proxy);
+        metrics::server(worker, proxy, server, slot.entered(), true);
+        Some(Self {
+            worker: Rc::clone(worker),
+            generation: session.shared_generation(),
+            proxy: index,
+            alone: server.connecting.name.is_some()
+                || backend.http_reuse == HttpReuse::Never
+                || private_connections::authenticates(state),
+            sni: sni(session, state, server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic())),
+            slot,
+        })
+    }
+
+    /// Returns the proxy of the server.
+    pub(in crate::stream) fn proxy(&self) -> &Proxy {
+        self.generation.proxy(self.proxy)
+    }
+
+    /// Returns the server; `None`: it was removed.
+    pub(in crate::stream) fn server(&self) -> Option<&Server> {
+        self.proxy().server(self.slot.server())
+    }
+
+    /// Returns an idle connection, unless `is_fresh` is set, or a new one within `timeout connect`.
+    pub(in crate::stream) async fn connect(
+        &self,
+        timer: &mut Timer,
+        is_fresh: bool,
+    ) -> Option<(Transport, SideConnection)> {
+        let (proxy, server) = (self.proxy(), self.server()?);
+        timer.arm(Some(rt::now() + proxy.timeouts.connect.unwrap_or(CONNECT)));
+        let pool = &self.worker.process.pool;
+        let idle = if self.alone || is_fresh {
+            None
+        } else {
+            self.worker.links.take_own(pool, server.serial, false, PoolKey::COMMON)
+        };
+        let connection = match idle {
+            Some(link) => {
+                metrics::step(&self.worker, proxy, Some(server), ServerEvent::Reuse);
+                let Link { carrier, answers, glitches, generation, place, .. } = link;
+                let kept = SideConnection { was_idle: true, answers, glitches, generation, place };
+                carrier.into_transport().map(|stream| (stream, kept))
+            }
+            None => self.open(timer, proxy, server).await,
+        };
+        timer.arm(None);
+        connection
+    }
+
+    /// Puts a connection that may carry another request in the pool.
+    pub(in crate::stream) fn keep(&self, stream: Transport, connection: SideConnection) {
+        let Some(server) = self.server() else { return };
+        let SideConnection { glitches, generation, place, answers, .. } = connection;
+        let mut stream = stream;
+        if self.alone || !stream.is_clean() {
+            return;
+        }
+        let mut link = Link { glitches, generation, place, answers, ..Link::new(stream) };
+        link.note_answer(link.glitches);
+        let global = &self.generation.program.global;
+        let is_high = link.carrier.descriptor().and_then(|number| u64::try_from(number).ok());
+        let is_high = is_high.is_none_or(|number| number >= global.pool_low_descriptors);
+        let is_worn = server.max_reuse.is_some_and(|most| link.answers > most);
+        let pool = &self.worker.process.pool;
+        if !is_high && !is_worn && link.generation == pool.generation(server.serial) && self.proxy().backend.is_some() {
+            self.worker.links.put(pool, server.serial, link);
+        }
+    }
+
+    /// Opens a connection.
+    async fn open(&self, timer: &mut Timer, proxy: &Proxy, server: &Server) -> Option<(Transport, SideConnection)> {
+        let process = &self.worker.process;
+        let generation = process.pool.generation(server.serial);
+        let place = make_room(&self.worker, proxy, server).ok()?;
+        let route = process.outgoing.route(server.serial).filter(|route| !route.blocked)?;
+        let to = fixed_address(&process.outgoing.address(server))?;
+        metrics::step(&self.worker, proxy, Some(server), ServerEvent::Connect);
+        let mut opening = transport::connect(&to, &route.options).ok()?;
+        metrics::server_session(&self.worker, server);
+        let opened = within(timer, |cx| Pin::new(&mut opening).poll(cx)).await?;
+        let stream = opened.ok()?;
+        let tls = server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic());
+        let stream = match tls {
+            Some(tls) => self.secure(timer, stream, tls, &to).await.ok()?,
+            None => stream,
+        };
+        Some((stream, SideConnection { was_idle: false, answers: 0, glitches: 0, generation, place }))
+    }
+
+    /// Performs a TLS handshake that offers only HTTP/1.1.
+    async fn secure(
+        &self,
+        timer: &mut Timer,
+        stream: Transport,
+        tls: &ServerTls,
+        to: &Address,
+    ) -> io::Result<Transport> {
+        let refused = || io::Error::from(io::ErrorKind::ConnectionAborted);
+        if is_one_too_many(self.generation.program.global.max_tls_connections) {
+            return Err(refused());
+        }
+        let multiplexes = tls.client.offers(b"h2") || tls.client.offers(b"h3");
+        let alpn = multiplexes.then(|| [b"http/1.1".to_vec()]);
+        let name = asked_name(self.sni.as_deref(), to.inet().map(|address| address.ip()));
+        let side = Connection::of_client(&tls.client, name, alpn.as_ref().map(<[_; 1]>::as_slice));
+        let mut stream = stream.with_tls(side.map_err(|_| refused())?);
+        stream.begin_tls(&[]);
+        let shaken = within(timer, |cx| stream.poll_handshake(cx)).await;
+        shaken.ok_or_else(refused)?.map_err(|_| refused())?;
+        Ok(stream)
+    }
+}
+
+/// Polls until ready; `None`: the timer expired.
+async fn within<T>(timer: &mut Timer, mut ready: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Option<T> {
+    std::future::poll_fn(|cx| match ready(cx) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending => timer.poll_expired(cx).map(|()| None),
+    })
+    .await
+}
