@@ -388,7 +388,7 @@ impl Table {
             if holds_place || self.reserve() {
                 let slot = shard.insert(hash, key, self.end(now));
                 if self.refreshment == Refreshment::OfSum {
-                    // Updates are ordered by their numbers, also behind an entry without values.
+                    // Updates remain in the order of their numbers, also those before an entry without values.
                     shard.note_learned(slot, self.last_update());
                 }
                 return Some((at, slot, shard));
