@@ -62,7 +62,7 @@ impl Scene {
             route("2001:db8::10/128", vec![announcement(Some("2001:db8::1"), None)]),
         ];
         let now = Moment::ZERO + Duration::from_secs(1_000);
-        let session = Session::new(plan(peer_as), Arc::from(routes), now);
+        let session = Session::new(plan(peer_as), Arc::from(routes), false, now);
         Self { session, routes: Routes::new(3), now }
     }
 
@@ -393,7 +393,8 @@ fn many_routes_are_sent_in_pieces() {
         .map(|n| route(&format!("10.{}.{}.0/24", n / 256, n % 256), vec![announcement(None, None)]))
         .collect();
     let now = Moment::ZERO + Duration::from_secs(1);
-    let mut scene = Scene { session: Session::new(plan(65_000), plans.into(), now), routes: Routes::new(1_000), now };
+    let mut scene =
+        Scene { session: Session::new(plan(65_000), plans.into(), false, now), routes: Routes::new(1_000), now };
     (0..1_000).for_each(|route| scene.routes.want(route, Some(0)));
     scene.routes.settle(now);
     let mut scene = scene.established(65_000);

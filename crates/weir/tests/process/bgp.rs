@@ -29,11 +29,16 @@ impl Bird {
     /// Starts a router that accepts a session from 127.0.0.2 in AS 65001, with further lines for its protocol; `None`: BIRD is not
     /// installed.
     fn start(folder: &Folder, lines: &str) -> Option<Self> {
+        Self::between(folder, ["127.0.0.1", "127.0.0.2"], lines)
+    }
+
+    /// The same with the addresses of the router and of Weir.
+    fn between(folder: &Folder, [own, weir]: [&str; 2], lines: &str) -> Option<Self> {
         let (daemon, client) = (program("bird")?, program("birdc")?);
         let (port, control) = (free_port(), folder.path("bird.ctl"));
         let text = format!(
-            "log stderr all;\nrouter id 10.0.0.254;\nprotocol device {{}}\nprotocol bgp weir {{\n local 127.0.0.1 port {port} as \
-             65000;\n neighbor 127.0.0.2 as 65001;\n multihop 2;\n passive;\n error wait time 1,2;\n ipv4 {{ import all; export none; \
+            "log stderr all;\nrouter id 10.0.0.254;\nprotocol device {{}}\nprotocol bgp weir {{\n local {own} port {port} as \
+             65000;\n neighbor {weir} as 65001;\n multihop 2;\n passive;\n error wait time 1,2;\n ipv4 {{ import all; export none; \
              }};\n ipv6 {{ import all; export none; }};\n {lines}\n}}\n"
         );
         let file = folder.write("bird.conf", &text);
@@ -82,24 +87,29 @@ bgp edge
 }
 
 /// A running Weir with its server.
-struct Scene {
-    weir: Running,
-    server: Option<Running>,
+pub struct Scene {
+    pub weir: Running,
+    pub server: Option<Running>,
     socket: PathBuf,
     file: String,
 }
 
 impl Scene {
     fn start(folder: &Folder, router: u16, neighbor: &str) -> Self {
+        Self::with(folder, |socket, server| configuration(socket, router, server, neighbor))
+    }
+
+    /// The same with the text of a configuration for a socket of the runtime API and the port of a server.
+    pub fn with(folder: &Folder, configuration: impl FnOnce(&Path, u16) -> String) -> Self {
         let (socket, port) = (folder.path("weir.sock"), free_port());
         let server = Running::start(Command::new(WEIR).args(["origin", "-L", &format!("127.0.0.1:{port}")]));
-        let file = folder.write("weir.cfg", &configuration(&socket, router, port, neighbor));
+        let file = folder.write("weir.cfg", &configuration(&socket, port));
         let weir = Running::weir(&["-f", &file]);
         drop(connect_unix(&socket));
         Self { weir, server: Some(server), socket, file }
     }
 
-    fn ask(&self, line: &str) -> String {
+    pub fn ask(&self, line: &str) -> String {
         let mut answer = String::new();
         let mut stream = connect_unix(&self.socket);
         stream.write_all(format!("{line}\n").as_bytes()).expect("sent");
@@ -178,6 +188,87 @@ fn another_process_takes_over() {
     new.send(Signal::USR1);
     assert!(new.finish().status.success());
     bird.wait_for_withdrawal("203.0.113.10/32");
+}
+
+/// The same configuration for a process that accepts connections for a long time after it is asked to stop.
+fn with_grace(text: &str) -> String {
+    text.replacen("global\n", "global\n    grace 1h\n", 1)
+}
+
+#[test]
+fn routes_are_withdrawn_before_the_grace_of_a_stop() {
+    let folder = Folder::new();
+    let Some(bird) = Bird::start(&folder, "") else { return };
+    let mut scene = Scene::with(&folder, |socket, server| with_grace(&configuration(socket, bird.port, server, "")));
+    bird.wait_for_route("203.0.113.10/32");
+    scene.weir.send(Signal::USR1);
+    bird.wait_for_withdrawal("203.0.113.10/32");
+    bird.wait_for_withdrawal("2001:db8::10/128");
+    scene.weir.wait_for_line(|line| line.contains("is Idle: stopped"));
+    let shown = scene.ask("show bgp");
+    assert!(shown.contains(" state=Idle ") && shown.contains(" next_attempt=- "), "it still serves: {shown}");
+}
+
+#[test]
+fn another_process_takes_over_within_the_grace() {
+    let folder = Folder::new();
+    let Some(bird) = Bird::start(&folder, "") else { return };
+    let mut scene = Scene::with(&folder, |socket, server| with_grace(&configuration(socket, bird.port, server, "")));
+    bird.wait_for_route("203.0.113.10/32");
+    let old = scene.weir.id().to_string();
+    let _new = Running::weir(&["-f", &scene.file, "-sf", &old]);
+    scene.weir.wait_for_line(|line| line.contains("is Idle: stopped"));
+    wait_until("the newer process has the session", || {
+        scene.ask("show bgp").contains(" state=Established ") && !bird.ask("show route 203.0.113.10/32").is_empty()
+    });
+    bird.wait_for_route("203.0.113.10/32");
+    assert!(scene.weir.try_status().is_none(), "the older one serves");
+}
+
+#[test]
+fn a_session_over_ipv6_has_routes_of_both_families() {
+    if std::net::TcpListener::bind("[::1]:0").is_err() {
+        eprintln!("SKIPPED: there is no IPv6");
+        return;
+    }
+    let folder = Folder::new();
+    let Some(bird) = Bird::between(&folder, ["::1", "::1"], "") else { return };
+    // The kernel refuses all that serving does not need.
+    let text = |socket: &Path, server| {
+        configuration(socket, bird.port, server, "")
+            .replacen("global\n", "global\n    confine strict\n", 1)
+            .replacen("tor 127.0.0.1 as", "tor ::1 as", 1)
+            .replacen(" source 127.0.0.2", " source ::1", 1)
+            .replacen("10/32 med 10", "10/32 next-hop 192.0.2.1 med 10", 1)
+            .replacen("11/32 if", "11/32 next-hop 192.0.2.1 if", 1)
+    };
+    let mut scene = Scene::with(&folder, text);
+    let route = bird.wait_for_route("203.0.113.10/32");
+    assert!(route.contains("BGP.next_hop: 192.0.2.1") && route.contains("BGP.med: 10"), "{route}");
+    let route = bird.wait_for_route("2001:db8::10/128");
+    assert!(route.contains("BGP.next_hop: 2001:db8::1") && route.contains("BGP.as_path: 65001"), "{route}");
+    assert!(scene.ask("show bgp").contains("neighbor tor address=[::1]:"), "{}", scene.ask("show bgp"));
+    scene.server = None;
+    bird.wait_for_withdrawal("203.0.113.10/32");
+    bird.wait_for_withdrawal("2001:db8::10/128");
+    scene.weir.send(Signal::USR1);
+    assert!(scene.weir.finish().stderr.contains("system calls that serving does not need"));
+}
+
+#[test]
+fn a_next_hop_is_that_of_the_session_with_strict_confinement() {
+    let folder = Folder::new();
+    let Some(bird) = Bird::start(&folder, "") else { return };
+    let text = |socket: &Path, server| {
+        configuration(socket, bird.port, server, "").replacen("global\n", "global\n    confine strict\n", 1)
+    };
+    let scene = Scene::with(&folder, text);
+    let route = bird.wait_for_route("203.0.113.10/32");
+    assert!(route.contains("BGP.next_hop: 127.0.0.2"), "{route}");
+    // A connection that fails is repeated.
+    bird.ask("restart weir");
+    wait_until("the session is established again", || scene.ask("show bgp").contains(" established=2 "));
+    bird.wait_for_route("203.0.113.10/32");
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod acme_nodes;
 mod alerts;
 mod balancers;
 mod bgp;
+mod bgp_frr;
 mod browser;
 mod budget;
 mod busy_polling;
