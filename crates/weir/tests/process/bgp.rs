@@ -159,6 +159,57 @@ fn a_router_has_the_routes_while_servers_are_up() {
 }
 
 #[test]
+fn the_exporter_has_the_sessions_and_the_routes() {
+    let folder = Folder::new();
+    let Some(bird) = Bird::start(&folder, "") else { return };
+    let port = free_port();
+    let exporter = format!(
+        "frontend metrics\n    bind 127.0.0.1:{port}\n    http-request use-service prometheus-exporter\nbackend app"
+    );
+    let text =
+        |socket: &Path, server| configuration(socket, bird.port, server, "").replacen("backend app", &exporter, 1);
+    let scene = Scene::with(&folder, text);
+    bird.wait_for_route("203.0.113.10/32");
+    bird.wait_for_route("2001:db8::10/128");
+    let metrics = |query: &str| crate::dashboard::get(port, &format!("/metrics{query}")).body;
+    let found = metrics("?scope=bgp");
+    let tor = "{section=\"edge\",neighbor=\"tor\"";
+    let rows = [
+        "# TYPE weir_bgp_neighbor_state gauge".to_owned(),
+        format!("weir_bgp_neighbor_state{tor},state=\"Established\"}} 1"),
+        format!("weir_bgp_neighbor_state{tor},state=\"Idle\"}} 0"),
+        format!("weir_bgp_neighbor_routes{tor}}} 2"),
+        "# TYPE weir_bgp_neighbor_sessions_total counter".to_owned(),
+        format!("weir_bgp_neighbor_sessions_total{tor}}} 1"),
+        format!("weir_bgp_neighbor_updates_sent_total{tor}}} 2"),
+        format!("weir_bgp_neighbor_routes_dropped_total{tor}}} 0"),
+        format!("weir_bgp_neighbor_malformed_total{tor}}} 0"),
+        "weir_bgp_route_announced{section=\"edge\",prefix=\"203.0.113.10/32\"} 1".to_owned(),
+        "weir_bgp_route_announced{section=\"edge\",prefix=\"203.0.113.11/32\"} 0".to_owned(),
+        "weir_bgp_route_changes_total{section=\"edge\",prefix=\"2001:db8::10/128\"} 1".to_owned(),
+    ];
+    for row in rows {
+        assert!(found.lines().any(|line| line == row), "{row}: {found}");
+    }
+    // All of the numbers that `show bgp` has: messages are exchanged all the time.
+    let number = |text: &str, begin: &str, end: &str| -> Option<u64> {
+        text.split(begin).nth(1)?.split(end).next()?.trim().parse().ok()
+    };
+    for (metric, name) in
+        [("messages_sent", "sent"), ("messages_received", "received"), ("updates_received", "updates_received")]
+    {
+        let before = number(&scene.ask("show bgp"), &format!(" {name}="), " ").expect(name);
+        let metric = format!("\nweir_bgp_neighbor_{metric}_total{tor}}}");
+        let value = number(&metrics("?scope=bgp"), &metric, "\n").expect(name);
+        let after = number(&scene.ask("show bgp"), &format!(" {name}="), " ").expect(name);
+        assert!((before..=after).contains(&value), "{name}: {before}, {value}, {after}");
+    }
+    let one = metrics("?scope=bgp&metrics=weir_bgp_route_changes_total");
+    assert_eq!(one.lines().filter(|line| line.starts_with("# TYPE")).count(), 1, "{one}");
+    assert!(!metrics("").contains("weir_bgp"), "they have to be named");
+}
+
+#[test]
 fn a_stop_withdraws_and_says_why() {
     let folder = Folder::new();
     let Some(bird) = Bird::start(&folder, "") else { return };
