@@ -159,6 +159,23 @@ fn a_router_has_the_routes_while_servers_are_up() {
 }
 
 #[test]
+fn the_first_line_whose_condition_holds_counts() {
+    let folder = Folder::new();
+    let Some(bird) = Bird::start(&folder, "") else { return };
+    let lines =
+        "    announce 203.0.113.12/32 med 20 if has_servers\n    announce 203.0.113.12/32 med 200\n    announce 2001";
+    let text =
+        |socket: &Path, server| configuration(socket, bird.port, server, "").replacen("    announce 2001", lines, 1);
+    let mut scene = Scene::with(&folder, text);
+    let has = |med: &str| bird.ask("show route 203.0.113.12/32 all").contains(&format!("BGP.med: {med}\n"));
+    wait_until("the first line counts", || has("20"));
+    scene.server = None;
+    wait_until("the second line counts", || has("200"));
+    bird.wait_for_withdrawal("203.0.113.10/32");
+    assert!(scene.ask("show bgp").contains("route 203.0.113.12/32 state=announced announcement=2/2 "));
+}
+
+#[test]
 fn the_exporter_has_the_sessions_and_the_routes() {
     let folder = Folder::new();
     let Some(bird) = Bird::start(&folder, "") else { return };
