@@ -328,6 +328,16 @@ impl Drop for Accepting {
     }
 }
 
+/// Marks the process as leaving, and wakes the tasks that watch for a stop: what other machines know of the process ends before
+/// `grace`, connections are accepted until [`stop`]. Returns true from the second call on.
+pub fn begin_to_leave(shared: &Arc<Process>) -> bool {
+    let has_begun = shared.begin_to_leave();
+    if !has_begun {
+        wake_watchers(shared);
+    }
+    has_begun
+}
+
 /// Requests a soft stop: no new connections; sessions end when they can.
 pub fn stop(shared: &Arc<Process>) {
     if shared.stop() {

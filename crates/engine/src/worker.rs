@@ -183,9 +183,15 @@ impl Process {
         }
     }
 
-    /// Marks the process as leaving, possibly still within `grace`. Returns true from the second call on.
-    pub fn begin_to_leave(&self) -> bool {
+    /// Marks the process as leaving, possibly still within `grace`. Returns true from the second call on. Tasks that watch for a
+    /// stop are woken by [`crate::begin_to_leave`].
+    pub(crate) fn begin_to_leave(&self) -> bool {
         self.lifecycle.begin_to_leave()
+    }
+
+    /// Whether the process leaves: it accepts connections during `grace`, and stops then.
+    pub fn is_leaving(&self) -> bool {
+        self.lifecycle.is_leaving()
     }
 
     /// Returns the time of the soft stop; `None` before it.

@@ -55,7 +55,7 @@ fn route() -> RoutePlan {
 fn converse(data: &[u8], is_established: bool) {
     let now = Moment::ZERO + Duration::from_secs(100);
     let plan = SessionPlan { local_as: 65_001, router_id: WEIR, peer_as: 65_000, hold_time: 9 };
-    let mut session = Session::new(plan, Arc::from([route()]), now);
+    let mut session = Session::new(plan, Arc::from([route()]), false, now);
     let mut routes = Routes::new(1);
     routes.want(0, Some(0));
     routes.settle(now);

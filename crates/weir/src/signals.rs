@@ -107,7 +107,7 @@ async fn follow(master: Master, shared: Arc<Process>, quiet: bool) {
 
 /// Begins the soft stop, unless it has begun.
 fn leave(shared: &Arc<Process>, quiet: bool) {
-    if !shared.begin_to_leave() {
+    if !engine::begin_to_leave(shared) {
         // A successor may need the processors.
         rt::stop_spinning();
         rt::spawn(Class::Normal, NO_TAG, leave_softly(Arc::clone(shared), quiet));

@@ -69,7 +69,7 @@ struct BgpConnection<'a, E> {
 impl<E: FnMut()> BgpConnection<'_, E> {
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         self.tasks.wait(self.neighbor, cx);
-        if self.stop_until.is_none() && self.tasks.worker.process.is_stopping() {
+        if self.stop_until.is_none() && self.tasks.is_over() {
             self.stop_until = Some(rt::now() + FAREWELL);
             self.tasks.with_session(self.neighbor, |session| session.stop());
         }

@@ -16,7 +16,7 @@ use super::speakers::SpeakerTasks;
 /// Maximum interval between two evaluations: not everything that a condition reads reports its changes.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Evaluates the conditions of a section until the process stops.
+/// Evaluates the conditions of a section until the process leaves.
 pub(super) async fn keep(tasks: Rc<SpeakerTasks>) {
     tasks.worker.watch_stop().await;
     let mut timer = rt::Timer::new();
@@ -31,7 +31,7 @@ pub(super) async fn keep(tasks: Rc<SpeakerTasks>) {
 }
 
 fn poll_stopped(tasks: &SpeakerTasks, timer: &mut rt::Timer, cx: &mut Context<'_>) -> Poll<()> {
-    if tasks.worker.process.is_stopping() {
+    if tasks.is_over() {
         return Poll::Ready(());
     }
     let now = rt::now();

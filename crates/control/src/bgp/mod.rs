@@ -9,6 +9,7 @@ mod speakers;
 
 use std::rc::Rc;
 
+use engine::peering::Exchange;
 use engine::worker::Worker;
 
 pub(crate) use speakers::Speakers;
@@ -18,7 +19,10 @@ use speakers::SpeakerTasks;
 /// Serves the sections of the calling worker.
 pub fn start() {
     let Some(worker) = rt::local::<Worker>() else { return };
-    let sections = worker.generation().program.bgp.len();
+    let generation = worker.generation();
+    let succeeds = worker.process.service::<Exchange>().expects_predecessor();
+    worker.process.service::<Speakers>().start(&generation.program, succeeds);
+    let sections = generation.program.bgp.len();
     for section in (0..sections).filter(|section| section % worker.process.workers().max(1) == worker.id) {
         let tasks = Rc::new(SpeakerTasks::new(Rc::clone(&worker), section));
         rt::spawn(rt::Class::Normal, rt::NO_TAG, evaluation::keep(Rc::clone(&tasks)));

@@ -1,4 +1,4 @@
-//! The task of one router: connects when due, and logs what happens. Must never end before the process stops.
+//! The task of one router: connects when due, and logs what happens. Must never end before the process leaves.
 
 use std::future::{Future as _, poll_fn};
 use std::net::IpAddr;
@@ -33,7 +33,7 @@ struct Route {
     options: ConnectOptions,
 }
 
-/// Keeps the session with a router until the process stops.
+/// Keeps the session with a router until the process leaves.
 pub(super) async fn keep(tasks: Rc<SpeakerTasks>, neighbor: usize) {
     let _serving = Serving(Rc::clone(&tasks.worker));
     tasks.worker.watch_stop().await;
@@ -66,11 +66,11 @@ fn route(tasks: &SpeakerTasks, neighbor: usize) -> Option<Route> {
     })
 }
 
-/// Waits for the next attempt. False: the process stops.
+/// Waits for the next attempt. False: the process leaves.
 async fn wait_until_due(tasks: &SpeakerTasks, neighbor: usize) -> bool {
     let mut timer = rt::Timer::new();
     poll_fn(|cx| {
-        if tasks.worker.process.is_stopping() {
+        if tasks.is_over() {
             return Poll::Ready(false);
         }
         timer.arm(tasks.with_session(neighbor, |session| session.connect_at()).flatten());
@@ -107,7 +107,7 @@ async fn connect(tasks: &SpeakerTasks, neighbor: usize, route: &Route) -> Result
     let mut timer = rt::Timer::new();
     let mut dialing = pin!(dial(&route.to, &route.options, None));
     poll_fn(|cx| {
-        if tasks.worker.process.is_stopping() {
+        if tasks.is_over() {
             return Poll::Ready(Err(End::Stopped));
         }
         match dialing.as_mut().poll(cx) {

@@ -24,9 +24,9 @@ pub(crate) struct SpeakerState {
 }
 
 impl SpeakerState {
-    fn new(speaker: &BgpSpeaker) -> Self {
+    fn new(speaker: &BgpSpeaker, succeeds: bool) -> Self {
         let session = |plan: &policy::program::BgpNeighbor| {
-            Session::new(plan.session.clone(), Arc::clone(&speaker.routes), rt::now())
+            Session::new(plan.session.clone(), Arc::clone(&speaker.routes), succeeds, rt::now())
         };
         let sessions = speaker.neighbors.iter().map(session).collect();
         Self { routes: Routes::new(speaker.routes.len()), sessions }
@@ -34,9 +34,15 @@ impl SpeakerState {
 }
 
 impl Speakers {
-    /// Locks the state of a section for one operation; `None`: there is no such section.
-    pub(crate) fn lock(&self, program: &Program, section: usize) -> Option<MutexGuard<'_, SpeakerState>> {
-        let states = self.0.get_or_init(|| program.bgp.iter().map(SpeakerState::new).map(Mutex::new).collect());
+    /// Creates the state of all sections. `succeeds`: an older process has sessions with their routers.
+    pub(super) fn start(&self, program: &Program, succeeds: bool) {
+        let state = |speaker| Mutex::new(SpeakerState::new(speaker, succeeds));
+        self.0.get_or_init(|| program.bgp.iter().map(state).collect());
+    }
+
+    /// Locks the state of a section for one operation; `None`: there is no such section, or it was not started.
+    pub(crate) fn lock(&self, section: usize) -> Option<MutexGuard<'_, SpeakerState>> {
+        let states = self.0.get()?;
         states.get(section).map(|state| state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -55,6 +61,11 @@ impl SpeakerTasks {
         Self { worker, section, wakers: RefCell::new(vec![None; neighbors]) }
     }
 
+    /// Whether the sessions end: that is before `grace`, so that routers send no new clients, and a newer process can connect.
+    pub(super) fn is_over(&self) -> bool {
+        self.worker.process.is_leaving()
+    }
+
     /// Returns the number of routers.
     pub(super) fn neighbors(&self) -> usize {
         self.wakers.borrow().len()
@@ -62,8 +73,7 @@ impl SpeakerTasks {
 
     /// Calls `work` with the locked state. `None`: there is none.
     pub(super) fn with<T>(&self, work: impl FnOnce(&mut SpeakerState) -> T) -> Option<T> {
-        let generation = self.worker.generation();
-        let mut state = self.worker.process.service::<Speakers>().lock(&generation.program, self.section)?;
+        let mut state = self.worker.process.service::<Speakers>().lock(self.section)?;
         Some(work(&mut state))
     }
 

@@ -192,7 +192,7 @@ async fn while_wanted<T>(
     .await
 }
 
-/// Called when the process stops and has closed its sockets: if a newer process listens on the address, teaches it
+/// Called when the exchange of the section ends and its sockets are closed: if a newer process listens on the address, teaches it
 /// everything.
 pub(super) async fn teach_successor(circle: &Rc<PeerTasks>) {
     circle.with(|section| section.leave(rt::now()));

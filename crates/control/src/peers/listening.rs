@@ -38,7 +38,7 @@ pub(super) async fn listen(circle: Rc<PeerTasks>, sockets: Vec<PeerSocket>) {
     let entrance = circle.party().plan.section.bind.as_ref().map(entrance).unwrap_or_default();
     loop {
         let ready = poll_fn(|cx| {
-            if circle.worker.process.is_stopping() {
+            if circle.is_over() {
                 return Poll::Ready(None);
             }
             let ready = listeners.iter_mut().position(|listener| listener.poll_acceptable(cx).is_ready());

@@ -35,6 +35,13 @@ impl PeerTasks {
         self.party().lock().as_mut().map(work)
     }
 
+    /// Whether the section's exchange ends. One that sums ends it before `grace`: a newer process has the same name, and peers
+    /// would sum the values of either in turn.
+    pub(super) fn is_over(&self) -> bool {
+        let process = &self.worker.process;
+        process.is_stopping() || (process.is_leaving() && self.party().plan.has_sums())
+    }
+
     /// Registers the task that serves the connection with a peer.
     pub(super) fn wait(&self, peer: usize, cx: &Context<'_>) {
         let mut connections = self.connections.borrow_mut();

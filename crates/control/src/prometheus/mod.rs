@@ -2,11 +2,13 @@
 //! service that writes its answer as the client reads it. Must never buffer more than a few lines of it, and the labels
 //! of servers.
 
+mod bgp;
 mod metric;
 mod otlp;
 mod output;
 mod sample;
 mod selection;
+mod text;
 
 use std::future::Future;
 use std::pin::Pin;

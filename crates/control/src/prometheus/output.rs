@@ -13,15 +13,14 @@ use policy::program::Proxy;
 use tls::certificate::Certificate;
 use tls::x509;
 
+use super::bgp::{self, BgpPosition};
 use super::metric::{METRICS, Metric, PROCESS, Shape, TABLES, Type};
-use super::sample::{Samples, escape, labels_of, number};
+use super::sample::{Samples, labels_of, number};
 use super::selection::{SCOPES, Scope, Selection};
+use super::text::{Labels, PIECE, begin};
 use crate::field::Value;
 use crate::statistics::process::{ProcessInfo, ROWS};
 use crate::statistics::{B, Column, F, Kind, L, NAME_SERVER_COUNTS, Object, S, columns, module_columns};
-
-/// Objects visited per piece.
-const PIECE: usize = 128;
 
 /// Maximum bytes of cached labels: those of some 25,000 servers.
 const MOST_LABELS: usize = 1 << 20;
@@ -126,6 +125,7 @@ impl Output<'_> {
             Scope::StickTable => self.tables(place, out),
             Scope::Resolver => self.resolvers(place, out),
             Scope::Certificate => self.certificates(place, kept, out),
+            Scope::Bgp => self.bgp(place, out),
         })
     }
 
@@ -296,6 +296,15 @@ impl Output<'_> {
             place.next_scope()
         }
     }
+
+    /// Writes the metrics of sections `bgp`: Weir's own.
+    fn bgp(&self, place: ScrapePosition, out: &mut String) -> ScrapePosition {
+        let at = BgpPosition { metric: place.metric, section: place.group, route: place.object };
+        bgp::write(&self.worker.process, &self.generation.program, self.selection, at, out).map_or_else(
+            || place.next_scope(),
+            |next| ScrapePosition { metric: next.metric, group: next.section, object: next.route, ..place },
+        )
+    }
 }
 
 /// Returns the object of a proxy at an index; `Some(None)`: removed; `None`: beyond the last.
@@ -312,24 +321,5 @@ fn find(proxy: &Proxy, kinds: u8, place: usize) -> Option<Option<Kind<'_>>> {
             let server = servers.get(place)?;
             Some(servers.is_present(place).then_some(Kind::Server(server)))
         }
-    }
-}
-
-/// Writes the lines before the samples of a metric.
-fn begin(out: &mut String, name: &str, kind: Type, help: &str) {
-    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {}", kind.name());
-}
-
-/// Displays labels in braces; nothing if there are none.
-pub(super) struct Labels<'a>(pub(super) &'a [(&'a str, &'a str)]);
-
-impl std::fmt::Display for Labels<'_> {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (at, (name, value)) in self.0.iter().enumerate() {
-            write!(out, "{}{name}=\"", if at == 0 { '{' } else { ',' })?;
-            escape(out, value)?;
-            out.write_char('"')?;
-        }
-        if self.0.is_empty() { Ok(()) } else { out.write_char('}') }
     }
 }

@@ -35,6 +35,11 @@ impl Lifecycle {
         self.leaving.swap(true, Ordering::Relaxed)
     }
 
+    /// Whether a soft stop was requested, possibly still within `grace`.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Relaxed) || self.is_stopping()
+    }
+
     /// Returns the time of the stop; `None` before it.
     pub(super) fn stopped_at(&self) -> Option<Moment> {
         if self.is_stopping() { self.stopped_at.get().copied() } else { None }

@@ -53,14 +53,15 @@ pub struct Session {
 }
 
 impl Session {
-    /// Creates a session that connects at once.
-    pub fn new(plan: SessionPlan, routes: Arc<[RoutePlan]>, now: Moment) -> Self {
+    /// Creates a session that connects at once. `succeeds`: this process replaces an older one, which has a session with the router
+    /// until it leaves.
+    pub fn new(plan: SessionPlan, routes: Arc<[RoutePlan]>, succeeds: bool, now: Moment) -> Self {
         Self {
             plan,
             routes,
             state: State::Idle,
             since: now,
-            backoff: Backoff::new(now),
+            backoff: Backoff::new(now, succeeds),
             link: None,
             is_plain: false,
             is_stopping: false,

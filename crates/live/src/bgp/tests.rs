@@ -62,7 +62,7 @@ impl Scene {
             route("2001:db8::10/128", vec![announcement(Some("2001:db8::1"), None)]),
         ];
         let now = Moment::ZERO + Duration::from_secs(1_000);
-        let session = Session::new(plan(peer_as), Arc::from(routes), now);
+        let session = Session::new(plan(peer_as), Arc::from(routes), false, now);
         Self { session, routes: Routes::new(3), now }
     }
 
@@ -246,7 +246,18 @@ fn updates_are_counted_and_dropped() {
     let status = scene.session.status();
     assert_eq!((status.dropped, status.faulty, status.received.updates), (1_000, 1, 501));
     let malformed = message(2, &[0, 0, 0, 0, 33, 1, 2, 3, 4, 5]);
-    assert_eq!(scene.hear(&malformed), Err(ErrorCode::INVALID_NETWORK.into()));
+    let end = scene.hear(&malformed).unwrap_err();
+    assert_eq!(end, ErrorCode::INVALID_NETWORK.into());
+    // The NOTIFICATION message counts as sent, that of the router as received.
+    let counts = |scene: &Scene| (scene.session.status().sent.all, scene.session.status().received.all);
+    let (sent, received) = counts(&scene);
+    scene.end(&end);
+    assert_eq!(counts(&scene), (sent + 1, received));
+    let mut scene = Scene::new(65_000).connected();
+    let (sent, received) = counts(&scene);
+    let end = scene.hear(&message(3, &[6, 2])).unwrap_err();
+    scene.end(&end);
+    assert_eq!(counts(&scene), (sent, received + 1));
 }
 
 #[test]
@@ -278,6 +289,42 @@ fn keepalives_are_sent_and_silence_ends_the_session() {
     scene.hear(&message(5, &[0, 1, 0, 1])).unwrap();
     scene.wait(1_000);
     assert!(scene.session.expire(None, scene.now).is_some());
+}
+
+#[test]
+fn messages_of_the_router_restart_the_hold_timer() {
+    let lasts = |scene: &mut Scene| {
+        scene.wait(8_999);
+        assert_eq!(scene.session.expire(None, scene.now), None);
+        scene.wait(1);
+        assert_eq!(scene.session.expire(None, scene.now), Some(ErrorCode::HOLD_TIMER.into()));
+    };
+    for bytes in [keepalive(), message(2, &[0, 0, 0, 0])] {
+        let mut scene = Scene::new(65_000).established(65_000);
+        scene.wait(8_000);
+        scene.hear(&bytes).unwrap();
+        lasts(&mut scene);
+    }
+    // The one that establishes the session.
+    let mut scene = Scene::new(65_000).connected();
+    scene.hear(&open(65_000, 9)).unwrap();
+    scene.wait(8_000);
+    scene.hear(&keepalive()).unwrap();
+    lasts(&mut scene);
+}
+
+#[test]
+fn no_next_hop_of_the_other_family_is_sent() {
+    let mut scene = Scene::new(65_000);
+    scene.want([Some(0), None, Some(0)]);
+    scene.session.connect(scene.now);
+    scene.session.connected(Some("2001:db8::2".parse().unwrap()), scene.now);
+    scene.hear(&open(65_000, 9)).unwrap();
+    scene.say();
+    scene.hear(&keepalive()).unwrap();
+    // The one of IPv6 has an address of its own.
+    assert_eq!(scene.say(), [IPV6]);
+    assert_eq!(scene.session.status().announced, 1);
 }
 
 #[test]
@@ -318,6 +365,20 @@ fn a_router_that_accepts_nothing_is_left() {
         assert_eq!(scene.session.expire(Some(since), scene.now), None);
     }
     scene.hear(&keepalive()).unwrap();
+    assert_eq!(scene.session.expire(Some(since), scene.now), Some(End::Blocked));
+    // With a long hold time, twice as long as that.
+    let mut scene = Scene::new(65_000);
+    let plan = SessionPlan { hold_time: 300, ..plan(65_000) };
+    scene.session = Session::new(plan, Arc::from([]), false, scene.now);
+    let mut scene = scene.connected();
+    let since = scene.now;
+    scene.hear(&open(65_000, 400)).unwrap();
+    for millis in [200_000, 200_000, 199_999] {
+        scene.wait(millis);
+        scene.hear(&keepalive()).unwrap();
+        assert_eq!(scene.session.expire(Some(since), scene.now), None);
+    }
+    scene.wait(1);
     assert_eq!(scene.session.expire(Some(since), scene.now), Some(End::Blocked));
 }
 
@@ -361,6 +422,12 @@ fn an_old_router_gets_a_message_without_parameters() {
         bytes.len()
     };
     assert_eq!(attempt(&mut scene), 29);
+    // Nothing that the router supports is in use, since this speaker has not named it.
+    scene.want([Some(0), None, Some(0)]);
+    scene.hear(&open(65_000, 9)).unwrap();
+    scene.say();
+    scene.hear(&keepalive()).unwrap();
+    assert_eq!(scene.say(), [MED_10.replace("0000001b", "00000019").replace("40020602010000fde9", "4002040201fde9")]);
     scene.end(&End::Closed);
     assert_eq!(attempt(&mut scene), 51);
 }
@@ -393,7 +460,8 @@ fn many_routes_are_sent_in_pieces() {
         .map(|n| route(&format!("10.{}.{}.0/24", n / 256, n % 256), vec![announcement(None, None)]))
         .collect();
     let now = Moment::ZERO + Duration::from_secs(1);
-    let mut scene = Scene { session: Session::new(plan(65_000), plans.into(), now), routes: Routes::new(1_000), now };
+    let mut scene =
+        Scene { session: Session::new(plan(65_000), plans.into(), false, now), routes: Routes::new(1_000), now };
     (0..1_000).for_each(|route| scene.routes.want(route, Some(0)));
     scene.routes.settle(now);
     let mut scene = scene.established(65_000);

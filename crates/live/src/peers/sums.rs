@@ -12,6 +12,9 @@ use std::time::Duration;
 const PAGE: u32 = 64;
 /// Maximum number of pages scanned, and of updates added, before the task yields.
 const PAGES: usize = 64;
+/// Maximum number of slots and origins examined under one lock, and before the task yields.
+const REMOVALS: u32 = 256;
+const MOST_REMOVALS: u32 = 4_096;
 const UPDATES: u32 = 4_096;
 /// A peer that has not learned everything itself is asked again after this time.
 pub(super) const ASK_AGAIN: Duration = Duration::from_secs(5);
@@ -190,9 +193,10 @@ impl Sums {
         }
         let Some(removal) = self.removals.last_mut() else { return has_more };
         let table = &tables[removal.sum].table;
-        let mut next = Some(removal.cursor);
-        for _ in 0..PAGES {
-            next = next.and_then(|from| table.drop_former(from, PAGE, removal.present, now));
+        let (mut next, mut cost) = (Some(removal.cursor), 0);
+        while let Some(from) = next.filter(|_| cost < MOST_REMOVALS) {
+            let removed = table.drop_former(from, REMOVALS, removal.present, now);
+            (next, cost) = (removed.next, cost + removed.cost.max(1));
         }
         match next {
             Some(cursor) => removal.cursor = cursor,

@@ -9,6 +9,7 @@ mod datum;
 mod entry;
 mod feed;
 mod key;
+mod origins;
 mod page;
 mod plan;
 mod rate;
@@ -24,10 +25,11 @@ pub use datum::Datum;
 pub use entry::{EntryMut, EntryView};
 pub use feed::{Update, UpdateBatch};
 pub use key::{TableKey, sample_of, sample_type};
+pub use origins::Origin;
 pub use page::Cursor;
 pub use plan::{Layout, StickTable};
 pub use servers::ServerNames;
-pub use sum::Origin;
+pub use sum::Removed;
 pub use tracked::{Pinned, TableHandle, Tracked, Tracking};
 
 use base::AppendOnlyVec;
@@ -117,6 +119,17 @@ impl EntryRef {
 #[repr(align(128))]
 struct Part(Mutex<Shard>);
 
+/// The effect of a local change of an entry on its expiry and position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refreshment {
+    /// It is refreshed.
+    Local,
+    /// It is refreshed, and the update is numbered, to be sent to peers.
+    Numbered,
+    /// None: only new values refresh a sum, and its position is that of its last update.
+    OfSum,
+}
+
 #[derive(Debug)]
 pub struct Table {
     /// The configuration of the table.
@@ -126,9 +139,9 @@ pub struct Table {
     key: Key,
     /// The data that callers can change: none of a table of sums.
     writable: Layout,
-    /// Local changes are numbered, to be sent to peers.
-    numbered: bool,
-    /// Time until an entry expires unless it is refreshed, in nanoseconds; [`u64::MAX`]: kept until it is evicted.
+    refreshment: Refreshment,
+    /// Time until an entry expires unless it is refreshed, in nanoseconds; [`u64::MAX`]: kept until it is evicted. Zero in
+    /// a table of sums: an entry lives as long as its values.
     life: u64,
     parts: Box<[Part]>,
     /// Number of entries, including reserved ones.
@@ -146,13 +159,21 @@ impl Table {
         let part = || Part(Mutex::new(Shard::new(plan.key, plan.layout.words())));
         let parts = (0..shards).map(|_| part()).collect();
         let (used, updates) = (AtomicU32::new(0), AtomicU32::new(0));
-        let life = plan.expire.map_or(u64::MAX, |life| u64::try_from(life.as_nanos()).unwrap_or(u64::MAX));
+        let life = plan.expire.map_or(u64::MAX, |life| match plan.summed {
+            true => 0,
+            false => u64::try_from(life.as_nanos()).unwrap_or(u64::MAX),
+        });
+        let refreshment = match (plan.summed, plan.shared) {
+            (true, _) => Refreshment::OfSum,
+            (false, true) => Refreshment::Numbered,
+            (false, false) => Refreshment::Local,
+        };
         let writable = if plan.summed { Layout::default() } else { plan.layout.clone() };
         Self {
             servers: ServerNames::default(),
             key,
             writable,
-            numbered: plan.shared && !plan.summed,
+            refreshment,
             life,
             parts,
             used,
@@ -211,8 +232,11 @@ impl Table {
     /// unlocked.
     #[inline]
     fn touch(&self, shard: &mut Shard, at: u32, now: Moment) {
+        if self.refreshment == Refreshment::OfSum {
+            return;
+        }
         shard.refresh(at, self.end(now));
-        if self.numbered {
+        if self.refreshment == Refreshment::Numbered {
             shard.note_update(at, self.updates.fetch_add(1, SeqCst).wrapping_add(1));
         }
     }
@@ -231,7 +255,9 @@ impl Table {
         let (at, hash) = self.locate(key);
         let mut shard = self.shard(at);
         let slot = shard.find(hash, key, now)?;
-        self.renew(&mut shard, slot, now);
+        if !self.renew(&mut shard, slot, now) {
+            return None;
+        }
         Some(read(self.view(&shard, slot, now)))
     }
 
@@ -246,7 +272,9 @@ impl Table {
         let (at, hash) = self.locate(key);
         let mut shard = self.shard(at);
         let slot = shard.find(hash, key, now)?;
-        self.renew(&mut shard, slot, now);
+        if !self.renew(&mut shard, slot, now) {
+            return None;
+        }
         Some(read(EntryRef { shard: at, slot }, self.view(&shard, slot, now)))
     }
 
@@ -359,6 +387,10 @@ impl Table {
             self.give_back(swept);
             if holds_place || self.reserve() {
                 let slot = shard.insert(hash, key, self.end(now));
+                if self.refreshment == Refreshment::OfSum {
+                    // Updates remain in the order of their numbers, also those before an entry without values.
+                    shard.note_learned(slot, self.last_update());
+                }
                 return Some((at, slot, shard));
             }
             drop(shard);

@@ -13,6 +13,13 @@ pub struct Cursor {
     slot: u32,
 }
 
+impl Cursor {
+    /// Returns the position of a slot of the same shard.
+    pub(super) fn at_slot(self, slot: u32) -> Self {
+        Self { slot, ..self }
+    }
+}
+
 impl Table {
     /// Passes the entries in the next `most` slots after the cursor. `None`: that was all.
     pub fn page(

@@ -91,50 +91,17 @@ pub(super) fn read(words: &[u32], now: u32, period: u32) -> u32 {
     events.saturating_add(share as u32)
 }
 
-/// The sum of rates of one period at a time. It is itself a rate: until a period of one of them ends, it has their sum at
-/// any time.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct RateSum {
-    current: u64,
-    previous: u64,
-    /// The sum of the events, each multiplied by the age of its period.
-    aged_current: u128,
-    aged_previous: u128,
-}
-
-impl RateSum {
-    /// Adds a rate. Returns the time until its period ends, in milliseconds. `None`: it has no events.
-    pub(super) fn add(&mut self, words: &[u32], now: u32, period: u32) -> Option<u32> {
-        let [begin, current, previous] = words else { return None };
-        let passed = since(*begin, now);
-        let (age, current, previous) = match passed {
-            _ if passed < period => (passed, *current, *previous),
-            _ if passed < period.saturating_mul(2) => (passed - period, 0, *current),
-            _ => return None,
-        };
-        if current == 0 && previous == 0 {
-            return None;
-        }
-        self.current += u64::from(current);
-        self.previous += u64::from(previous);
-        self.aged_current += u128::from(current) * u128::from(age);
-        self.aged_previous += u128::from(previous) * u128::from(age);
-        Some(period - age)
-    }
-
-    /// Stores the sum. Its period has the mean age of the periods whose events are fading, so that they fade as fast as
-    /// these.
-    pub(super) fn write(self, words: &mut [u32], now: u32) {
-        let [begin, current, previous] = words else { return };
-        let (aged, events) = match self.previous {
-            0 => (self.aged_current, self.current),
-            _ => (self.aged_previous, self.previous),
-        };
-        let age = aged / u128::from(events.max(1));
-        *begin = now.wrapping_sub(age as u32);
-        *current = u32::try_from(self.current).unwrap_or(u32::MAX);
-        *previous = u32::try_from(self.previous).unwrap_or(u32::MAX);
-    }
+/// Moves the period on if it has ended. Returns the time until it ends, in milliseconds. `None`: there are no events.
+pub(super) fn settle(words: &mut [u32], now: u32, period: u32) -> Option<u32> {
+    let [begin, current, previous] = words else { return None };
+    let passed = since(*begin, now);
+    let (age, events, past) = match passed {
+        _ if passed < period => (passed, *current, *previous),
+        _ if passed < period.saturating_mul(2) => (passed - period, 0, *current),
+        _ => (0, 0, 0),
+    };
+    (*begin, *current, *previous) = (now.wrapping_sub(age), events, past);
+    (events > 0 || past > 0).then(|| period - age)
 }
 
 #[cfg(test)]
@@ -194,8 +161,7 @@ mod tests {
             add(&mut words, early, 1_000, 1);
             assert_eq!((words, read(&words, early, 1_000)), ([begin, 2, 500], 502));
             assert_eq!(take(&mut words, early, 1_000, 510, 1, 100), Ok(8));
-            let mut sum = RateSum::default();
-            assert_eq!(sum.add(&words, early, 1_000), Some(1_000));
+            assert_eq!((settle(&mut words, early, 1_000), words), (Some(1_000), [early, 10, 500]));
             assert_eq!((since(begin, early), since(begin, begin.wrapping_add(7))), (0, 7));
         }
     }

@@ -2,6 +2,7 @@
 //! the lock of its owner. Must never create an entry without a request for it, and never drop a tracked one.
 
 use super::key::Keys;
+use super::origins::Origins;
 use base::moment::Moment;
 use config::spec::TableKeySpec;
 
@@ -43,8 +44,8 @@ pub(super) struct Shard {
     pub(super) words: Vec<u32>,
     /// Words of an entry.
     pub(super) stride: usize,
-    /// In a table of sums: by slot, the values of each origin; see `sum.rs`.
-    pub(super) origins: Vec<Vec<u32>>,
+    /// In a table of sums: by slot, the values of each origin.
+    pub(super) origins: Vec<Origins>,
     buckets: Vec<u32>,
     free: u32,
     oldest: u32,
@@ -166,7 +167,7 @@ impl Shard {
         self.unlink(at);
         self.keys.clear(at as usize);
         if let Some(origins) = self.origins.get_mut(at as usize) {
-            *origins = Vec::new();
+            *origins = Origins::default();
         }
         let slot = &mut self.slots[at as usize];
         (slot.next, slot.older) = (self.free, FREE);
@@ -206,6 +207,11 @@ impl Shard {
         }
     }
 
+    /// Sets the expiry of an entry that keeps its position.
+    pub(super) fn set_until(&mut self, at: u32, until: Moment) {
+        self.slots[at as usize].until = until;
+    }
+
     /// Removes the expired ones of the `most` oldest entries; returns their number. Tracked ones are kept until `end`
     /// at least.
     pub(super) fn expire(&mut self, now: Moment, end: Moment, most: usize) -> usize {
@@ -225,7 +231,7 @@ impl Shard {
 
     /// Moves a tracked entry to the end of the list, as if it were refreshed; nothing is sent to peers.
     fn postpone(&mut self, at: u32, end: Moment) {
-        self.refresh(at, end);
+        self.refresh(at, end.max(self.slots[at as usize].until));
         let newest = self.newest;
         // The numbers must remain in order.
         let before = self.slots[newest as usize].older;
@@ -339,7 +345,7 @@ impl Shard {
 }
 
 /// Grows the capacity by a quarter instead of doubling it: a table has a limit, and its memory is counted.
-fn reserve<T>(list: &mut Vec<T>, more: usize) {
+pub(super) fn reserve<T>(list: &mut Vec<T>, more: usize) {
     if list.capacity() - list.len() < more {
         list.reserve_exact(more.max(list.len() / 4).max(8 * more));
     }

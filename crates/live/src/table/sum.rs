@@ -1,43 +1,23 @@
-//! Tables of sums (`X.agg`): the last values of each origin by entry, and their sum, in the words of the entry. Must
-//! never change a value that an origin did not send, and never keep one beyond its expiry.
+//! Tables of sums (`X.agg`): the operations on the values of origins, whose sums are the data of the entries. Must never
+//! change a value that an origin did not send, and never keep an entry beyond its values unless it is tracked.
 //!
-//! An entry takes 24 bytes, and 8 bytes plus its data for each origin that has sent the key, besides those of any entry.
+//! An entry takes 32 bytes, and 8 bytes plus its data for each origin that has sent the key, besides those of any entry.
 
-use super::rate::{self, RateSum};
-use super::shard::Shard;
-use super::{Cursor, Layout, Table, TableKey};
+use super::origins::{Origin, Origins, Remaining, SumContext};
+use super::rate;
+use super::shard::{Shard, reserve};
+use super::{Cursor, Table, TableKey};
 use base::moment::Moment;
-use config::spec::{DataForm, DataKind};
+use config::spec::DataKind;
 use std::sync::atomic::Ordering::SeqCst;
 
-/// The words before the first origin: the time at which the sum must be computed again.
-const HEAD: usize = 1;
-/// The words before an origin's data: the origin, and the expiry.
-const BLOCK_HEAD: usize = 2;
-/// A sum is computed again after this time at the latest, in milliseconds: times wrap.
-const HORIZON: u32 = 1 << 30;
-
-/// The sender of values: a peer, and the session since which all its values are known.
+/// The progress of a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Origin {
-    pub index: u16,
-    pub epoch: u16,
-}
-
-impl Origin {
-    /// Whether its values are older than those of another session of the same peer.
-    fn is_before(self, present: Self) -> bool {
-        // Sessions are numbered, and the numbers wrap.
-        (present.epoch.wrapping_sub(self.epoch) as i16) > 0
-    }
-
-    fn word(self) -> u32 {
-        u32::from(self.index) | u32::from(self.epoch) << 16
-    }
-
-    fn of_word(word: u32) -> Self {
-        Self { index: word as u16, epoch: (word >> 16) as u16 }
-    }
+pub struct Removed {
+    /// Where it continues; `None`: that was all.
+    pub next: Option<Cursor>,
+    /// The number of slots and of origins that were examined.
+    pub cost: u32,
 }
 
 impl Table {
@@ -52,39 +32,60 @@ impl Table {
         data: impl IntoIterator<Item = (DataKind, u32, &'d [u32])>,
     ) -> bool {
         let Some((_, slot, mut shard)) = self.obtain(key.bytes(), now) else { return false };
-        let end = self.plan.expire.map_or(Moment::MAX, |_| until.max(shard.standing(slot).1));
-        shard.refresh(slot, end);
-        let block = shard.origin_block(slot, origin, BLOCK_HEAD + self.plan.layout.words());
-        block[..BLOCK_HEAD].copy_from_slice(&[origin.word(), rate::tick(until)]);
-        let words = &mut block[BLOCK_HEAD..];
-        words.fill(0);
-        for (kind, element, from) in data {
-            if let Some(place) = self.plan.layout.place(kind, element)
-                && place.len() == from.len()
-            {
-                words[place].copy_from_slice(from);
+        let around = self.sum_context(now);
+        let (origins, sum) = shard.sum_parts(slot);
+        let is_counted = origins.store(&around, origin, rate::tick(until), |words| {
+            for (kind, element, from) in data {
+                if let Some(place) = around.layout.place(kind, element)
+                    && place.len() == from.len()
+                {
+                    words[place].copy_from_slice(from);
+                }
             }
+        });
+        if is_counted {
+            origins.write(&around, sum);
+            let end = if around.expires { until.max(shard.standing(slot).1) } else { Moment::MAX };
+            shard.set_until(slot, end);
+        } else {
+            self.add_up(&mut shard, slot, now);
         }
-        self.add_up(&mut shard, slot, now);
+        let (_, end) = shard.standing(slot);
+        shard.refresh(slot, end);
         shard.note_update(slot, self.updates.fetch_add(1, SeqCst).wrapping_add(1));
         drop(shard);
         self.ring();
         true
     }
 
-    /// Removes the values of an origin that are not of its present epoch, from the entries in the next `most` slots
-    /// after the cursor. `None`: that was all.
-    pub fn drop_former(&self, from: Cursor, most: u32, present: Origin, now: Moment) -> Option<Cursor> {
-        let (at, slots, next) = self.slots_of_page(from, most)?;
+    /// Removes the values of an origin that are not of its present epoch, from the slots after the cursor, until about
+    /// `most` slots and origins were examined.
+    pub fn drop_former(&self, from: Cursor, most: u32, present: Origin, now: Moment) -> Removed {
+        let Some((at, slots, mut next)) = self.slots_of_page(from, most) else {
+            return Removed { next: None, cost: 0 };
+        };
         let mut shard = self.shard(at);
-        let mut changes = false;
+        let (around, mut cost, mut changes) = (self.sum_context(now), 0, false);
         for slot in slots.start..slots.end.min(shard.places()) {
-            let is_former = |origin: Origin| origin.index == present.index && origin.is_before(present);
-            if !shard.is_used(slot) || !self.drop_origins(&mut shard, slot, |origin, _| is_former(origin)) {
+            if cost >= most {
+                next = Some(from.at_slot(slot));
+                break;
+            }
+            cost += 1;
+            if !shard.is_used(slot) {
                 continue;
             }
-            self.add_up(&mut shard, slot, now);
+            let (origins, _) = shard.sum_parts(slot);
+            let number = origins.len(&around) as u32;
+            if !origins.remove(&around, present.index, |origin| origin.is_before(present)) {
+                continue;
+            }
+            cost += number;
+            let is_empty = origins.is_empty();
             let until = shard.standing(slot).1;
+            self.add_up(&mut shard, slot, now);
+            // The entry remains until its former values would have ended, so that the update is sent.
+            let until = if is_empty { until } else { shard.standing(slot).1 };
             shard.refresh(slot, until);
             shard.note_update(slot, self.updates.fetch_add(1, SeqCst).wrapping_add(1));
             changes = true;
@@ -93,7 +94,7 @@ impl Table {
         if changes {
             self.ring();
         }
-        next
+        Removed { next, cost }
     }
 
     /// The number of origins of a key's entry.
@@ -103,129 +104,54 @@ impl Table {
         let mut shard = self.shard(at);
         let Some(slot) = shard.find(hash, key, now) else { return 0 };
         self.add_up(&mut shard, slot, now);
-        let block = BLOCK_HEAD + self.plan.layout.words();
-        shard.origins_mut(slot).map_or(0, |origins| origins.len().saturating_sub(HEAD) / block)
+        shard.sum_parts(slot).0.len(&self.sum_context(now))
     }
 
     /// Computes a sum again if the share of an origin has changed since: a period of a rate or the life of its values
-    /// has ended.
+    /// has ended. False: that was the end of the entry.
     #[inline]
-    pub(super) fn renew(&self, shard: &mut Shard, slot: u32, now: Moment) {
-        if self.plan.summed {
-            self.renew_due(shard, slot, now);
-        }
+    pub(super) fn renew(&self, shard: &mut Shard, slot: u32, now: Moment) -> bool {
+        !self.plan.summed || self.renew_due(shard, slot, now)
     }
 
     #[inline(never)]
-    fn renew_due(&self, shard: &mut Shard, slot: u32, now: Moment) {
-        let horizon = shard.origins_mut(slot).and_then(|origins| origins.first().copied());
-        if horizon.is_some_and(|horizon| is_past(horizon, rate::tick(now))) {
+    fn renew_due(&self, shard: &mut Shard, slot: u32, now: Moment) -> bool {
+        if shard.origins.get(slot as usize).is_some_and(|origins| origins.is_due(rate::tick(now))) {
             self.add_up(shard, slot, now);
         }
+        let (trackers, until) = shard.standing(slot);
+        trackers > 0 || until > now
     }
 
-    /// Removes origins from an entry. True: there were some.
-    fn drop_origins(&self, shard: &mut Shard, slot: u32, drops: impl Fn(Origin, u32) -> bool) -> bool {
-        let block = BLOCK_HEAD + self.plan.layout.words();
-        let Some(origins) = shard.origins_mut(slot) else { return false };
-        let (mut at, before) = (HEAD, origins.len());
-        while at + block <= origins.len() {
-            if drops(Origin::of_word(origins[at]), origins[at + 1]) {
-                // The order of origins has no meaning.
-                let last = origins.len() - block;
-                origins.copy_within(last.., at);
-                origins.truncate(last);
-            } else {
-                at += block;
-            }
-        }
-        before != origins.len()
+    fn sum_context(&self, now: Moment) -> SumContext<'_> {
+        SumContext { layout: &self.plan.layout, expires: self.plan.expire.is_some(), now: rate::tick(now) }
     }
 
-    /// Removes expired values, and computes the sum of the others.
+    /// Removes expired values, and computes the sum of the others. The entry ends with the last ones.
     fn add_up(&self, shard: &mut Shard, slot: u32, now: Moment) {
-        let tick = rate::tick(now);
-        let expires = self.plan.expire.is_some();
-        if expires {
-            self.drop_origins(shard, slot, |_, until| is_past(until, tick));
-        }
-        let Some((origins, words)) = shard.sum_parts(slot) else { return };
-        let mut left = HORIZON;
-        let blocks = origins[HEAD..].chunks_exact(BLOCK_HEAD + words.len());
-        if expires {
-            left = blocks.clone().map(|block| block[1].wrapping_sub(tick)).fold(left, u32::min);
-        }
-        let values = blocks.map(|block| &block[BLOCK_HEAD..]);
-        left = left.min(sum_of(&self.plan.layout, values, words, tick));
-        origins[0] = tick.wrapping_add(left);
-    }
-}
-
-/// Writes the sum of values. Returns the time after which it must be computed again, in milliseconds.
-fn sum_of<'v>(layout: &Layout, values: impl Iterator<Item = &'v [u32]> + Clone, out: &mut [u32], now: u32) -> u32 {
-    let mut left = HORIZON;
-    for store in &layout.stores {
-        for element in 0..store.elements {
-            let Some(place) = layout.place(store.kind, element) else { continue };
-            let parts = values.clone().map(|words| &words[place.clone()]);
-            match (store.kind.form(), &mut out[place.clone()]) {
-                (DataForm::Large, [low, high]) => {
-                    let sum = parts
-                        .fold(0_u64, |sum, words| sum.saturating_add(u64::from(words[0]) | u64::from(words[1]) << 32));
-                    (*low, *high) = (sum as u32, (sum >> 32) as u32);
-                }
-                (DataForm::Rate, words) => {
-                    let mut sum = RateSum::default();
-                    for rate in parts {
-                        left = left.min(sum.add(rate, now, store.period).unwrap_or(HORIZON));
-                    }
-                    sum.write(words, now);
-                }
-                (_, words) => words[0] = parts.fold(0, |sum: u32, words| sum.saturating_add(words[0])),
-            }
+        let around = self.sum_context(now);
+        let (origins, sum) = shard.sum_parts(slot);
+        let was_empty = origins.is_empty();
+        let remaining = origins.add_up(&around, sum);
+        let full = |life: u32| Moment::from_nanos(now.as_nanos() / 1_000_000 * 1_000_000 + u64::from(life) * 1_000_000);
+        match remaining {
+            _ if !around.expires => {}
+            Remaining::For(life) => shard.set_until(slot, full(life)),
+            Remaining::Nothing if was_empty => {}
+            Remaining::Nothing => shard.set_until(slot, now),
         }
     }
-    left
-}
-
-/// Whether a time in milliseconds has been reached.
-fn is_past(then: u32, now: u32) -> bool {
-    now.wrapping_sub(then) as i32 >= 0
 }
 
 impl Shard {
-    /// Returns the values of all origins of an entry, to be changed.
-    fn origins_mut(&mut self, at: u32) -> Option<&mut Vec<u32>> {
-        self.origins.get_mut(at as usize)
-    }
-
     /// Returns the values of all origins of an entry, and their sum.
-    fn sum_parts(&mut self, at: u32) -> Option<(&mut Vec<u32>, &mut [u32])> {
-        let start = at as usize * self.stride;
-        let origins = self.origins.get_mut(at as usize).filter(|origins| !origins.is_empty())?;
-        Some((origins, &mut self.words[start..start + self.stride]))
-    }
-
-    /// Returns the place of an origin's values in an entry.
-    fn origin_block(&mut self, at: u32, origin: Origin, size: usize) -> &mut [u32] {
+    fn sum_parts(&mut self, at: u32) -> (&mut Origins, &mut [u32]) {
         if self.origins.len() <= at as usize {
-            let slots = self.slots.len();
-            self.origins.reserve_exact(slots - self.origins.len());
-            self.origins.resize_with(slots, Vec::new);
+            let missing = self.slots.len() - self.origins.len();
+            reserve(&mut self.origins, missing);
+            self.origins.resize_with(self.slots.len(), Origins::default);
         }
-        let origins = &mut self.origins[at as usize];
-        if origins.is_empty() {
-            origins.reserve_exact(HEAD + size);
-            origins.resize(HEAD, 0);
-        }
-        let mut starts = (HEAD..origins.len()).step_by(size);
-        let known = starts.find(|start| Origin::of_word(origins[*start]).index == origin.index);
-        let start = known.unwrap_or(origins.len());
-        if known.is_none() {
-            // Grows by an eighth: few origins share most keys.
-            origins.reserve_exact(size * (1 + (start / size) / 8));
-            origins.resize(start + size, 0);
-        }
-        &mut origins[start..start + size]
+        let start = at as usize * self.stride;
+        (&mut self.origins[at as usize], &mut self.words[start..start + self.stride])
     }
 }

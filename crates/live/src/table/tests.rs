@@ -1,5 +1,7 @@
 //! A table compared with a simple model, and used by four threads at once.
 
+mod sums;
+
 use super::*;
 use config::span::Span;
 use config::spec::{DataKind, ServerKeySpec, StoreSpec, TableKeySpec, TableSpec};
@@ -230,81 +232,4 @@ impl Numbers {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
     }
-}
-
-#[test]
-fn a_sum_is_that_of_its_origins_at_any_time() {
-    const ORIGINS: u16 = 5;
-    let (life, mut numbers) = (3_000, Numbers(5));
-    let sum = Table::new(
-        StickTable { summed: true, shared: true, ..StickTable::new("t.agg", None, &plan(10, Some(life))) },
-        Key::new(7),
-    );
-    let origins: Vec<Table> = (0..ORIGINS).map(|_| table(&plan(10, Some(life)))).collect();
-    let (key, mut now) = (TableKey::integer(1), 5_000);
-    for _ in 0..4_000 {
-        now += numbers.below(40) * numbers.below(40);
-        let index = numbers.below(u64::from(ORIGINS)) as u16;
-        let own = &origins[usize::from(index)];
-        if numbers.below(3) > 0 {
-            own.upsert(&key, at(now), |entry| {
-                entry.add(DataKind::Gpc0, 0, numbers.below(9));
-                entry.add(DataKind::HttpReqRate, 0, numbers.below(100) * numbers.below(100));
-            });
-            let until = at(now + u64::from(life));
-            own.find(&key, at(now), |entry| {
-                let data = [DataKind::Gpc0, DataKind::HttpReqRate].map(|kind| (kind, 0, entry.raw(kind, 0).unwrap()));
-                assert!(sum.add_origin(&key, Origin { index, epoch: 0 }, at(now), until, data));
-            });
-        }
-        let get = |table: &Table, kind| table.find(&key, at(now), |entry| entry.get(kind, 0).unwrap()).unwrap_or(0);
-        let total = |kind| origins.iter().map(|table| get(table, kind)).sum::<u64>();
-        assert_eq!(get(&sum, DataKind::Gpc0), total(DataKind::Gpc0), "{now}");
-        // The mean age is rounded to a millisecond, each share to an event; a single event does not fade.
-        let (found, expected) = (get(&sum, DataKind::HttpReqRate), total(DataKind::HttpReqRate));
-        let tolerance = 2 * u64::from(ORIGINS) + expected / 100;
-        assert!(found.abs_diff(expected) <= tolerance, "{now}: {found} is not {expected}");
-        assert_eq!(
-            sum.origins(&key, at(now)),
-            origins.iter().filter(|table| table.find(&key, at(now), |_| ()).is_some()).count()
-        );
-    }
-}
-
-#[test]
-fn nothing_but_origins_changes_a_sum() {
-    let written = plan(10, Some(1_000));
-    let shared = StickTable { summed: true, shared: true, ..StickTable::new("t.agg", None, &written) };
-    let sum = Rc::new(std::sync::Arc::new(Table::new(shared, Key::new(7))));
-    let (key, origin) = (TableKey::integer(1), Origin { index: 3, epoch: 9 });
-    assert!(sum.add_origin(
-        &key,
-        origin,
-        at(0),
-        at(1_000),
-        [(DataKind::Gpc0, 0, &[5][..]), (DataKind::GlitchCnt, 0, &[5])]
-    ));
-    assert_eq!(sum.upsert(&key, at(1), |entry| entry.add(DataKind::Gpc0, 0, 1)), Some(None));
-    let tracked = Tracked::new(&sum, &key, at(2), |entry| {
-        entry.add(DataKind::HttpReqRate, 0, 1);
-    })
-    .unwrap();
-    assert_eq!(
-        [DataKind::Gpc0, DataKind::ConnCur, DataKind::HttpReqRate].map(|kind| tracked.get(at(3), kind, 0)),
-        [Some(5), Some(0), Some(0)]
-    );
-    tracked.end(at(4), |_| {});
-    assert_eq!((count(&sum, 1, at(5)), sum.last_update()), (Some(5), 1));
-    // The values of a former epoch are removed, those of another origin remain.
-    assert!(sum.add_origin(&key, Origin { index: 4, epoch: 1 }, at(5), at(1_000), [(DataKind::Gpc0, 0, &[7][..])]));
-    assert_eq!(sum.drop_former(Cursor::default(), 64, Origin { epoch: 10, ..origin }, at(6)), None);
-    assert_eq!((count(&sum, 1, at(6)), sum.last_update()), (Some(7), 3));
-    // A newer session of the peer has begun before the removal has reached the entry.
-    assert!(sum.add_origin(&key, Origin { epoch: 11, ..origin }, at(6), at(1_000), [(DataKind::Gpc0, 0, &[4][..])]));
-    assert_eq!(sum.drop_former(Cursor::default(), 64, Origin { epoch: 10, ..origin }, at(6)), None);
-    assert_eq!(count(&sum, 1, at(6)), Some(11));
-    // An entry that takes the place of another one has none of its values.
-    assert!(sum.remove(&key, at(7)));
-    assert!(sum.add_origin(&TableKey::integer(2), origin, at(8), at(1_000), [(DataKind::Gpc0, 0, &[1][..])]));
-    assert_eq!((count(&sum, 2, at(8)), sum.origins(&TableKey::integer(2), at(8))), (Some(1), 1));
 }

@@ -8,6 +8,7 @@ use base::NameIndex;
 use config::diagnostic::Form;
 use config::spec::{PeersSpec, ProxySpec, Spec, TableKeySpec, TableSpec};
 use live::table::StickTable;
+use std::collections::HashSet;
 
 impl Compiler<'_> {
     /// Collects the tables of all proxies and `peers` sections: those with an assigned index there, others in the order
@@ -32,9 +33,10 @@ impl Compiler<'_> {
         });
         let mut declared: Vec<Declared<'_>> = of_proxies.chain(of_sections).collect();
         declared.sort_by_key(|one| (one.written.span.file, one.written.span.line));
+        let sums = sums(&declared);
         let plan = |one: &Declared<'_>| StickTable {
             shared: one.through.is_some(),
-            summed: one.through.is_some() && one.written.is_sum(&one.name),
+            summed: sums.contains(&one.name),
             shards: one.through.map_or(0, |section| section.shards),
             ..StickTable::new(&one.name, one.proxy, one.written)
         };
@@ -89,6 +91,39 @@ struct Declared<'a> {
     through: Option<&'a PeersSpec>,
 }
 
+/// Returns the names of the tables that sum the values of another one.
+fn sums(declared: &[Declared<'_>]) -> HashSet<String> {
+    let own_values: HashSet<AddendKey<'_>> = declared.iter().filter_map(Declared::as_addend).collect();
+    let is_sum = |one: &&Declared<'_>| one.addend().is_some_and(|addend| own_values.contains(&addend));
+    declared.iter().filter(is_sum).map(|one| one.name.clone()).collect()
+}
+
+/// A table whose values can be summed: one of its section's own tables, or the table of a proxy.
+#[derive(PartialEq, Eq, Hash)]
+struct AddendKey<'a> {
+    section: &'a str,
+    of_proxy: bool,
+    name: &'a str,
+}
+
+impl Declared<'_> {
+    fn key<'a>(&'a self, name: &'a str) -> Option<AddendKey<'a>> {
+        Some(AddendKey { section: &self.through?.name.value, of_proxy: self.proxy.is_some(), name })
+    }
+
+    /// Returns it as a table whose values can be summed, if it is shared.
+    fn as_addend(&self) -> Option<AddendKey<'_>> {
+        self.key(&self.name)
+    }
+
+    /// Returns the table whose values it sums, if its name and its options say so. That table need not exist: then it is
+    /// a table as any other.
+    fn addend(&self) -> Option<AddendKey<'_>> {
+        let bare = self.name.strip_suffix(TableSpec::SUM_SUFFIX)?;
+        self.written.is_sum(&self.name).then(|| self.key(bare))?
+    }
+}
+
 /// Returns the `peers` section that synchronizes the table of a proxy.
 fn through<'a>(spec: &'a Spec, proxy: &ProxySpec) -> Option<&'a PeersSpec> {
     let name = &proxy.stick_table.as_ref()?.peers.as_ref()?.value;
@@ -126,5 +161,34 @@ fn key_size(key: TableKeySpec) -> u32 {
         TableKeySpec::Ipv6 => 16,
         TableKeySpec::Text(length) => length + 1,
         TableKeySpec::Binary(length) => length,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// Compiles a configuration; returns the names of the tables that hold sums.
+    fn sums(text: &str) -> Vec<String> {
+        let file = config::InputFile { name: "x".into(), bytes: text.as_bytes().into() };
+        let options = config::LoadOptions { local_peer: "me".into(), ..config::LoadOptions::default() };
+        let loaded = config::load(&[file], config::environment::Environment::new(), &options);
+        let (mut found, limits) = (loaded.diagnostics.clone(), crate::SystemLimits::default());
+        let program = crate::compile(&loaded.spec, &mut crate::compile::tests::Names, &limits, &mut found);
+        let program = program.unwrap_or_else(|| panic!("{found:?}"));
+        program.tables.iter().filter(|table| table.summed).map(|table| table.name.to_string()).collect()
+    }
+
+    #[test]
+    fn a_table_sums_only_if_there_are_values_in_its_section() {
+        let text = "peers p\n peer me 192.0.2.1:1\n table t type ip size 10 store gpc0\n table t.agg type ip size 10 \
+                    store gpc0\n table none.agg type ip size 10 store gpc0\n table b.agg type ip size 10 store gpc0\n \
+                    table r type ip size 10\n table r.agg type ip size 10 recv-only\npeers q\n peer me 192.0.2.1:2\n \
+                    table t.agg type ip size 10 store gpc0\n\
+                    backend b\n stick-table type ip size 10 store gpc0 peers p\n\
+                    backend b.agg\n stick-table type ip size 10 store gpc0 peers p\n\
+                    backend c\n stick-table type ip size 10 store gpc0 peers p\n\
+                    backend c.agg\n stick-table type ip size 10 store gpc0 peers q\n\
+                    backend d\n stick-table type ip size 10 store gpc0\n\
+                    backend d.agg\n stick-table type ip size 10 store gpc0 peers q\n";
+        assert_eq!(sums(text), ["p/t.agg", "b.agg"]);
     }
 }

@@ -26,6 +26,11 @@ impl PeersPlan {
         Self { section: Arc::clone(section), tables }
     }
 
+    /// Whether a table of the section holds sums over the peers.
+    pub fn has_sums(&self) -> bool {
+        self.tables.iter().any(|shared| matches!(shared.role, Role::Sum(_)))
+    }
+
     /// Returns the parameters of the section's synchronization. `limit` is the maximum length of a message in bytes,
     /// `pid` the ID of this process, `process` a random number of it. `None` if this instance is not a member.
     pub fn setting(&self, limit: usize, pid: u32, process: u64) -> Option<Setting> {

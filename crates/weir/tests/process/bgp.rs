@@ -29,11 +29,16 @@ impl Bird {
     /// Starts a router that accepts a session from 127.0.0.2 in AS 65001, with further lines for its protocol; `None`: BIRD is not
     /// installed.
     fn start(folder: &Folder, lines: &str) -> Option<Self> {
+        Self::between(folder, ["127.0.0.1", "127.0.0.2"], lines)
+    }
+
+    /// The same with the addresses of the router and of Weir.
+    fn between(folder: &Folder, [own, weir]: [&str; 2], lines: &str) -> Option<Self> {
         let (daemon, client) = (program("bird")?, program("birdc")?);
         let (port, control) = (free_port(), folder.path("bird.ctl"));
         let text = format!(
-            "log stderr all;\nrouter id 10.0.0.254;\nprotocol device {{}}\nprotocol bgp weir {{\n local 127.0.0.1 port {port} as \
-             65000;\n neighbor 127.0.0.2 as 65001;\n multihop 2;\n passive;\n error wait time 1,2;\n ipv4 {{ import all; export none; \
+            "log stderr all;\nrouter id 10.0.0.254;\nprotocol device {{}}\nprotocol bgp weir {{\n local {own} port {port} as \
+             65000;\n neighbor {weir} as 65001;\n multihop 2;\n passive;\n error wait time 1,2;\n ipv4 {{ import all; export none; \
              }};\n ipv6 {{ import all; export none; }};\n {lines}\n}}\n"
         );
         let file = folder.write("bird.conf", &text);
@@ -82,24 +87,29 @@ bgp edge
 }
 
 /// A running Weir with its server.
-struct Scene {
-    weir: Running,
-    server: Option<Running>,
+pub struct Scene {
+    pub weir: Running,
+    pub server: Option<Running>,
     socket: PathBuf,
     file: String,
 }
 
 impl Scene {
     fn start(folder: &Folder, router: u16, neighbor: &str) -> Self {
+        Self::with(folder, |socket, server| configuration(socket, router, server, neighbor))
+    }
+
+    /// The same with the text of a configuration for a socket of the runtime API and the port of a server.
+    pub fn with(folder: &Folder, configuration: impl FnOnce(&Path, u16) -> String) -> Self {
         let (socket, port) = (folder.path("weir.sock"), free_port());
         let server = Running::start(Command::new(WEIR).args(["origin", "-L", &format!("127.0.0.1:{port}")]));
-        let file = folder.write("weir.cfg", &configuration(&socket, router, port, neighbor));
+        let file = folder.write("weir.cfg", &configuration(&socket, port));
         let weir = Running::weir(&["-f", &file]);
         drop(connect_unix(&socket));
         Self { weir, server: Some(server), socket, file }
     }
 
-    fn ask(&self, line: &str) -> String {
+    pub fn ask(&self, line: &str) -> String {
         let mut answer = String::new();
         let mut stream = connect_unix(&self.socket);
         stream.write_all(format!("{line}\n").as_bytes()).expect("sent");
@@ -149,6 +159,74 @@ fn a_router_has_the_routes_while_servers_are_up() {
 }
 
 #[test]
+fn the_first_line_whose_condition_holds_counts() {
+    let folder = Folder::new();
+    let Some(bird) = Bird::start(&folder, "") else { return };
+    let lines =
+        "    announce 203.0.113.12/32 med 20 if has_servers\n    announce 203.0.113.12/32 med 200\n    announce 2001";
+    let text =
+        |socket: &Path, server| configuration(socket, bird.port, server, "").replacen("    announce 2001", lines, 1);
+    let mut scene = Scene::with(&folder, text);
+    let has = |med: &str| bird.ask("show route 203.0.113.12/32 all").contains(&format!("BGP.med: {med}\n"));
+    wait_until("the first line counts", || has("20"));
+    scene.server = None;
+    wait_until("the second line counts", || has("200"));
+    bird.wait_for_withdrawal("203.0.113.10/32");
+    assert!(scene.ask("show bgp").contains("route 203.0.113.12/32 state=announced announcement=2/2 "));
+}
+
+#[test]
+fn the_exporter_has_the_sessions_and_the_routes() {
+    let folder = Folder::new();
+    let Some(bird) = Bird::start(&folder, "") else { return };
+    let port = free_port();
+    let exporter = format!(
+        "frontend metrics\n    bind 127.0.0.1:{port}\n    http-request use-service prometheus-exporter\nbackend app"
+    );
+    let text =
+        |socket: &Path, server| configuration(socket, bird.port, server, "").replacen("backend app", &exporter, 1);
+    let scene = Scene::with(&folder, text);
+    bird.wait_for_route("203.0.113.10/32");
+    bird.wait_for_route("2001:db8::10/128");
+    let metrics = |query: &str| crate::dashboard::get(port, &format!("/metrics{query}")).body;
+    let found = metrics("?scope=bgp");
+    let tor = "{section=\"edge\",neighbor=\"tor\"";
+    let rows = [
+        "# TYPE weir_bgp_neighbor_state gauge".to_owned(),
+        format!("weir_bgp_neighbor_state{tor},state=\"Established\"}} 1"),
+        format!("weir_bgp_neighbor_state{tor},state=\"Idle\"}} 0"),
+        format!("weir_bgp_neighbor_routes{tor}}} 2"),
+        "# TYPE weir_bgp_neighbor_sessions_total counter".to_owned(),
+        format!("weir_bgp_neighbor_sessions_total{tor}}} 1"),
+        format!("weir_bgp_neighbor_updates_sent_total{tor}}} 2"),
+        format!("weir_bgp_neighbor_routes_dropped_total{tor}}} 0"),
+        format!("weir_bgp_neighbor_malformed_total{tor}}} 0"),
+        "weir_bgp_route_announced{section=\"edge\",prefix=\"203.0.113.10/32\"} 1".to_owned(),
+        "weir_bgp_route_announced{section=\"edge\",prefix=\"203.0.113.11/32\"} 0".to_owned(),
+        "weir_bgp_route_changes_total{section=\"edge\",prefix=\"2001:db8::10/128\"} 1".to_owned(),
+    ];
+    for row in rows {
+        assert!(found.lines().any(|line| line == row), "{row}: {found}");
+    }
+    // All of the numbers that `show bgp` has: messages are exchanged all the time.
+    let number = |text: &str, begin: &str, end: &str| -> Option<u64> {
+        text.split(begin).nth(1)?.split(end).next()?.trim().parse().ok()
+    };
+    for (metric, name) in
+        [("messages_sent", "sent"), ("messages_received", "received"), ("updates_received", "updates_received")]
+    {
+        let before = number(&scene.ask("show bgp"), &format!(" {name}="), " ").expect(name);
+        let metric = format!("\nweir_bgp_neighbor_{metric}_total{tor}}}");
+        let value = number(&metrics("?scope=bgp"), &metric, "\n").expect(name);
+        let after = number(&scene.ask("show bgp"), &format!(" {name}="), " ").expect(name);
+        assert!((before..=after).contains(&value), "{name}: {before}, {value}, {after}");
+    }
+    let one = metrics("?scope=bgp&metrics=weir_bgp_route_changes_total");
+    assert_eq!(one.lines().filter(|line| line.starts_with("# TYPE")).count(), 1, "{one}");
+    assert!(!metrics("").contains("weir_bgp"), "they have to be named");
+}
+
+#[test]
 fn a_stop_withdraws_and_says_why() {
     let folder = Folder::new();
     let Some(bird) = Bird::start(&folder, "") else { return };
@@ -178,6 +256,87 @@ fn another_process_takes_over() {
     new.send(Signal::USR1);
     assert!(new.finish().status.success());
     bird.wait_for_withdrawal("203.0.113.10/32");
+}
+
+/// The same configuration for a process that accepts connections for a long time after it is asked to stop.
+fn with_grace(text: &str) -> String {
+    text.replacen("global\n", "global\n    grace 1h\n", 1)
+}
+
+#[test]
+fn routes_are_withdrawn_before_the_grace_of_a_stop() {
+    let folder = Folder::new();
+    let Some(bird) = Bird::start(&folder, "") else { return };
+    let mut scene = Scene::with(&folder, |socket, server| with_grace(&configuration(socket, bird.port, server, "")));
+    bird.wait_for_route("203.0.113.10/32");
+    scene.weir.send(Signal::USR1);
+    bird.wait_for_withdrawal("203.0.113.10/32");
+    bird.wait_for_withdrawal("2001:db8::10/128");
+    scene.weir.wait_for_line(|line| line.contains("is Idle: stopped"));
+    let shown = scene.ask("show bgp");
+    assert!(shown.contains(" state=Idle ") && shown.contains(" next_attempt=- "), "it still serves: {shown}");
+}
+
+#[test]
+fn another_process_takes_over_within_the_grace() {
+    let folder = Folder::new();
+    let Some(bird) = Bird::start(&folder, "") else { return };
+    let mut scene = Scene::with(&folder, |socket, server| with_grace(&configuration(socket, bird.port, server, "")));
+    bird.wait_for_route("203.0.113.10/32");
+    let old = scene.weir.id().to_string();
+    let _new = Running::weir(&["-f", &scene.file, "-sf", &old]);
+    scene.weir.wait_for_line(|line| line.contains("is Idle: stopped"));
+    wait_until("the newer process has the session", || {
+        scene.ask("show bgp").contains(" state=Established ") && !bird.ask("show route 203.0.113.10/32").is_empty()
+    });
+    bird.wait_for_route("203.0.113.10/32");
+    assert!(scene.weir.try_status().is_none(), "the older one serves");
+}
+
+#[test]
+fn a_session_over_ipv6_has_routes_of_both_families() {
+    if std::net::TcpListener::bind("[::1]:0").is_err() {
+        eprintln!("SKIPPED: there is no IPv6");
+        return;
+    }
+    let folder = Folder::new();
+    let Some(bird) = Bird::between(&folder, ["::1", "::1"], "") else { return };
+    // The kernel refuses all that serving does not need.
+    let text = |socket: &Path, server| {
+        configuration(socket, bird.port, server, "")
+            .replacen("global\n", "global\n    confine strict\n", 1)
+            .replacen("tor 127.0.0.1 as", "tor ::1 as", 1)
+            .replacen(" source 127.0.0.2", " source ::1", 1)
+            .replacen("10/32 med 10", "10/32 next-hop 192.0.2.1 med 10", 1)
+            .replacen("11/32 if", "11/32 next-hop 192.0.2.1 if", 1)
+    };
+    let mut scene = Scene::with(&folder, text);
+    let route = bird.wait_for_route("203.0.113.10/32");
+    assert!(route.contains("BGP.next_hop: 192.0.2.1") && route.contains("BGP.med: 10"), "{route}");
+    let route = bird.wait_for_route("2001:db8::10/128");
+    assert!(route.contains("BGP.next_hop: 2001:db8::1") && route.contains("BGP.as_path: 65001"), "{route}");
+    assert!(scene.ask("show bgp").contains("neighbor tor address=[::1]:"), "{}", scene.ask("show bgp"));
+    scene.server = None;
+    bird.wait_for_withdrawal("203.0.113.10/32");
+    bird.wait_for_withdrawal("2001:db8::10/128");
+    scene.weir.send(Signal::USR1);
+    assert!(scene.weir.finish().stderr.contains("system calls that serving does not need"));
+}
+
+#[test]
+fn a_next_hop_is_that_of_the_session_with_strict_confinement() {
+    let folder = Folder::new();
+    let Some(bird) = Bird::start(&folder, "") else { return };
+    let text = |socket: &Path, server| {
+        configuration(socket, bird.port, server, "").replacen("global\n", "global\n    confine strict\n", 1)
+    };
+    let scene = Scene::with(&folder, text);
+    let route = bird.wait_for_route("203.0.113.10/32");
+    assert!(route.contains("BGP.next_hop: 127.0.0.2"), "{route}");
+    // A connection that fails is repeated.
+    bird.ask("restart weir");
+    wait_until("the session is established again", || scene.ask("show bgp").contains(" established=2 "));
+    bird.wait_for_route("203.0.113.10/32");
 }
 
 #[test]

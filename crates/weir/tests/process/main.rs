@@ -9,6 +9,7 @@ mod alerts;
 mod auth_requests;
 mod balancers;
 mod bgp;
+mod bgp_frr;
 mod browser;
 mod budget;
 mod busy_polling;

@@ -12,13 +12,14 @@ use std::process::Command;
 /// An instance that counts requests by their path, and connections by their source.
 struct Node {
     /// Ends the process when the node is dropped.
-    _running: Running,
+    running: Running,
     socket: PathBuf,
     port: u16,
 }
 
 fn configuration(socket: &std::path::Path, port: u16, peers: &[(&str, u16)], of_sums: &str) -> String {
-    let mut text = format!("global\n    stats socket {} level admin\n{DEFAULTS}peers p\n", socket.display());
+    let mut text =
+        format!("global\n    grace 1h\n    stats socket {} level admin\n{DEFAULTS}peers p\n", socket.display());
     for (name, port) in peers {
         text.push_str(&format!("    peer {name} 127.0.0.1:{port}\n"));
     }
@@ -51,7 +52,18 @@ impl Node {
         let file = folder.write(&format!("{name}.cfg"), &configuration(&socket, port, peers, of_sums));
         let running = Running::start(Command::new(program).args(["-L", name, "-f", &file]));
         drop(connect(port));
-        Self { _running: running, socket, port }
+        Self { running, socket, port }
+    }
+
+    /// Starts a process that replaces this one, with a port and a socket of its own. This one leaves, and accepts connections for a
+    /// long time.
+    fn succeed(&self, folder: &Folder, name: &str, peers: &[(&str, u16)]) -> Self {
+        let (socket, port) = (folder.path(&format!("{name}-2.sock")), free_port());
+        let file = folder.write(&format!("{name}-2.cfg"), &configuration(&socket, port, peers, ""));
+        let older = self.running.id().to_string();
+        let running = Running::start(Command::new(WEIR).args(["-L", name, "-f", &file, "-sf", &older]));
+        drop(connect(port));
+        Self { running, socket, port }
     }
 
     fn ask(&self, line: &str) -> String {
@@ -129,6 +141,28 @@ fn weirs_sum_what_each_has_counted() {
     two.request("/a", 1);
     agree(&[&one, &two, &three], "/a", 9);
     wait_until("the former values are removed", || one.sums("/b") == Some([0; 3]));
+}
+
+#[test]
+fn a_process_within_its_grace_leaves_the_sums_to_its_successor() {
+    let folder = Folder::new();
+    let peers = [("one", free_port()), ("two", free_port())];
+    let one = Node::start(WEIR, &folder, "one", &peers, "");
+    let older = Node::start(WEIR, &folder, "two", &peers, "");
+    one.request("/a", 3);
+    older.request("/a", 4);
+    agree(&[&one, &older], "/a", 7);
+    let newer = older.succeed(&folder, "two", &peers);
+    agree(&[&one, &newer], "/a", 7);
+    newer.request("/a", 5);
+    agree(&[&one, &newer], "/a", 12);
+    wait_until("all values are known", || one.shows("values=KNOWN", 3) && newer.shows("values=KNOWN", 3));
+    // The older one still serves. It has no peers, connects to none, and sums its own values only.
+    older.request("/b", 2);
+    wait_until("own values are summed", || older.sums("/b") == Some([2; 3]));
+    let shown = older.ask("show peers");
+    assert!(shown.contains("(remote,inactive)"), "{shown}");
+    assert!(!shown.contains("RUNNING") && one.sums("/b").is_none(), "{shown}");
 }
 
 #[test]

@@ -235,6 +235,7 @@ mod tests {
         assert_eq!(body(&V4, &attributes), expected.concat());
         let small = PathAttributes { four_octets: false, ..plain("10.0.0.1") };
         assert_eq!(&body(&V4, &small)[8..15], [0x40, 2, 4, 2, 1, 0xfd, 0xe9]);
+        assert_eq!(body(&V4, &small)[2..4], [0, 18], "no other attribute is needed");
     }
 
     #[test]

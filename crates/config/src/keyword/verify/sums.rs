@@ -1,7 +1,7 @@
-//! Checks of tables of sums (`X.agg`, Weir's own): the table whose values are summed exists and stores the same data. Must
+//! Checks of tables of sums (`X.agg`, Weir's own): the table whose values are summed stores the same data. Must
 //! never check a table that is not shared through a `peers` section.
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::keyword::proxy::ProxyDraft;
 use crate::keyword::report::Report;
 use crate::span::Span;
@@ -36,7 +36,11 @@ pub(in crate::keyword) fn sums(drafts: &[ProxyDraft], sections: &[PeersSpec], re
         let of_proxies: Vec<SharedTable<'_>> = of_proxies.collect();
         for tables in [own, of_proxies] {
             for sum in tables.iter().filter(|one| one.table.is_sum(one.name)) {
-                let found = check(sum, &tables).and_then(|()| check_peers(section));
+                let Some(addend) = addend(sum, &tables) else {
+                    report.push(sums_nothing(sum, section));
+                    continue;
+                };
+                let found = check(sum, addend, &tables).and_then(|()| check_peers(section));
                 if let Err(Fault { why, hint }) = found {
                     let message =
                         format!("table '{}' of sums over the peers '{}': {why}.", sum.name, section.name.value);
@@ -49,6 +53,19 @@ pub(in crate::keyword) fn sums(drafts: &[ProxyDraft], sections: &[PeersSpec], re
     }
 }
 
+/// A table of HAProxy may have such a name: it is one as any other.
+fn sums_nothing(table: &SharedTable<'_>, section: &PeersSpec) -> Diagnostic {
+    let bare = table.name.strip_suffix(TableSpec::SUM_SUFFIX).unwrap_or_default();
+    let message = format!(
+        "table '{}' of the peers '{}' sums nothing, since no table '{bare}' is shared through the same section: it is a \
+         plain table.",
+        table.name, section.name.value
+    );
+    let hint =
+        format!("to sum over all peers, declare '{bare}' and share it; a table that receives sums is 'recv-only'");
+    Diagnostic::new(Severity::Notice, table.span, message).with_hint(hint)
+}
+
 /// Why a table cannot hold sums, and what is possible.
 struct Fault {
     why: String,
@@ -59,17 +76,18 @@ fn fault(why: impl Into<String>, hint: impl Into<String>) -> Result<(), Fault> {
     Err(Fault { why: why.into(), hint: hint.into() })
 }
 
-fn check(sum: &SharedTable<'_>, tables: &[SharedTable<'_>]) -> Result<(), Fault> {
-    let bare = sum.name.strip_suffix(TableSpec::SUM_SUFFIX).unwrap_or_default();
+/// Returns the table whose values a table sums.
+fn addend<'t, 'a>(sum: &SharedTable<'_>, tables: &'t [SharedTable<'a>]) -> Option<&'t SharedTable<'a>> {
+    let bare = sum.name.strip_suffix(TableSpec::SUM_SUFFIX)?;
+    tables.iter().find(|one| one.name == bare)
+}
+
+fn check(sum: &SharedTable<'_>, addend: &SharedTable<'_>, tables: &[SharedTable<'_>]) -> Result<(), Fault> {
+    let bare = addend.name;
     if sum.name.len() > LONGEST_NAME {
         return fault("its name is too long", format!("it has at most {LONGEST_NAME} bytes"));
     }
-    let Some(addend) = tables.iter().find(|one| one.name == bare) else {
-        let hint =
-            format!("declare '{bare}' and share it through the same section, or add 'recv-only' to receive sums");
-        return fault(format!("there is no table '{bare}' whose values are summed"), hint);
-    };
-    if addend.table.is_sum(bare) {
+    if addend.table.is_sum(bare) && self::addend(addend, tables).is_some() {
         return fault(format!("table '{bare}' holds sums itself"), "sum a table with own values");
     }
     for (name, table) in [(bare, addend.table), (sum.name, sum.table)] {

@@ -29,7 +29,7 @@ fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
             }
             is_known = true;
             let speakers = call.state.process.service::<Speakers>();
-            let text = speakers.lock(&generation.program, section).map(|state| {
+            let text = speakers.lock(section).map(|state| {
                 let statuses: Vec<_> = state.sessions.iter().map(live::bgp::Session::status).collect();
                 describe(speaker, &statuses, &state.routes, rt::now())
             });
