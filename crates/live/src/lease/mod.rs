@@ -23,7 +23,7 @@ use config::spec::LostMode;
 use entry::Pace;
 use expression::pattern::Key;
 use shard::{Shard, Target};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -75,6 +75,14 @@ impl Limits {
 #[repr(align(128))]
 struct Part(Mutex<Shard>);
 
+/// Decisions without a key, while the store is lost. On its own cache lines: the other fields of a limit are only read.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct LostCounts {
+    admitted: AtomicU64,
+    exceeded: AtomicU64,
+}
+
 /// Requests of one call over the shards.
 struct Round<'a> {
     /// The shard at which the next call begins.
@@ -93,6 +101,8 @@ pub struct Limit {
     key: Key,
     pace: Pace,
     parts: Box<[Part]>,
+    /// Decisions of `lost open` and `lost closed`.
+    lost: LostCounts,
     /// The shards at which the next calls of [`Self::ask_urgent`] and [`Self::ask_due`] begin: those that the last ones have not
     /// reached.
     urgent_start: AtomicUsize,
@@ -107,7 +117,8 @@ impl Limit {
         let most = (plan.size / shards).max(1);
         let parts = (0..shards).map(|_| Part(Mutex::new(Shard::new(most)))).collect();
         let (urgent_start, due_start) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { pace: Pace::of(&plan), plan, standing, key, parts, urgent_start, due_start }
+        let lost = LostCounts::default();
+        Self { pace: Pace::of(&plan), plan, standing, key, parts, lost, urgent_start, due_start }
     }
 
     /// Takes one token of a key. Returns true if the limit is exceeded: there was none.
@@ -116,8 +127,14 @@ impl Limit {
         let epoch = self.standing.epoch();
         let is_lost = Standing::is_lost(epoch);
         match self.plan.lost {
-            LostMode::Open if is_lost => return false,
-            LostMode::Closed if is_lost => return true,
+            LostMode::Open if is_lost => {
+                self.lost.admitted.fetch_add(1, Relaxed);
+                return false;
+            }
+            LostMode::Closed if is_lost => {
+                self.lost.exceeded.fetch_add(1, Relaxed);
+                return true;
+            }
             _ => {}
         }
         let hash = self.key.bytes(key.bytes());
@@ -186,8 +203,10 @@ impl Limit {
         }
     }
 
-    /// Returns the sums over all shards.
+    /// Returns the sums over all shards, and of the decisions while the store was lost.
     pub fn counts(&self) -> LimitCounts {
-        (0..self.parts.len()).fold(LimitCounts::default(), |sum, part| sum.plus(&self.shard(part).counts()))
+        let (admitted, exceeded) = (self.lost.admitted.load(Relaxed), self.lost.exceeded.load(Relaxed));
+        let lost = LimitCounts { admitted, exceeded, ..LimitCounts::default() };
+        (0..self.parts.len()).fold(lost, |sum, part| sum.plus(&self.shard(part).counts()))
     }
 }

@@ -55,6 +55,8 @@ fn a_lost_store_leaves_what_the_line_says() {
         let limit = limit(LimitPlan { lost, ..plan(10, 5) }, 0);
         assert_eq!(admitted(&limit, "a", 0, 20), expected, "{lost:?}");
         assert_eq!(urgent(&limit, 10), []);
+        let counts = limit.counts();
+        assert_eq!((counts.admitted, counts.exceeded), (expected as u64, 20 - expected as u64), "{lost:?}");
     }
 }
 
