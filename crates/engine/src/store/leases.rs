@@ -142,14 +142,14 @@ impl Leases {
     fn load(&mut self, batch: Option<Batch>) {
         match self.client.send(&[b"SCRIPT", b"LOAD", script::TEXT]) {
             Ok(pending) => self.flights.push(Flight::Load(pending, batch)),
-            Err(_) => batch.iter().for_each(|batch| self.settle_without(batch)),
+            Err(_) => batch.iter().for_each(|batch| self.restore(batch)),
         }
     }
 
-    /// Treats requests as answered with nothing.
-    fn settle_without(&self, batch: &Batch) {
+    /// Takes back requests that were not sent.
+    fn restore(&self, batch: &Batch) {
         let Some(limit) = self.limit(batch.limit) else { return };
-        batch.asks.iter().for_each(|ask| limit.settle(ask, Grant::Tokens { count: 0, left: 0 }));
+        batch.asks.iter().for_each(|ask| limit.restore(ask));
     }
 
     fn note_nodes(&mut self, answer: &OwnedReply, sent: Moment) {
@@ -240,12 +240,12 @@ impl Leases {
         self.client.send(&arguments).ok()
     }
 
-    /// Requests tokens. Without space in the queue, the keys count as answered with nothing.
+    /// Requests tokens. Without space in the queue, the next request of each key has its debt.
     fn send(&mut self, batch: Batch) {
         let Some(limit) = self.limit(batch.limit) else { return };
         match self.command(&script::take(&self.client, limit, self.delay(), &batch.asks)) {
             Some(pending) => self.flights.push(Flight::Take(pending, batch)),
-            None => self.settle_without(&batch),
+            None => self.restore(&batch),
         }
     }
 }

@@ -2,9 +2,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use engine::store::Stores;
+use engine::store::{Client, Failure, Stores};
 use rt::sim::Link;
 use testkit::{Peer, Service, sleep};
 use wire::resp::{Reply, next_reply};
@@ -30,6 +32,8 @@ struct Store {
     /// Number of nodes, and tokens that it has for every key.
     nodes: Cell<i64>,
     tokens: Cell<i64>,
+    /// It reads nothing.
+    is_paused: Cell<bool>,
 }
 
 impl Store {
@@ -40,6 +44,7 @@ impl Store {
             has_script: Cell::new(false),
             nodes: Cell::new(2),
             tokens: Cell::new(100),
+            is_paused: Cell::new(false),
         })
     }
 
@@ -51,6 +56,9 @@ impl Store {
             async move {
                 let mut input = Vec::new();
                 loop {
+                    while store.is_paused.get() {
+                        sleep(1).await;
+                    }
                     let some = peer.receive_some().await;
                     if some.is_empty() {
                         return;
@@ -120,7 +128,7 @@ fn sound(store: &Store, command: &[Vec<u8>]) -> Vec<u8> {
             }
             answer.into()
         }
-        "AUTH" | "SELECT" => b"+OK\r\n".into(),
+        "AUTH" | "SELECT" | "SET" => b"+OK\r\n".into(),
         other => panic!("{other}"),
     }
 }
@@ -267,6 +275,47 @@ fn a_store_that_hangs_delays_no_request() {
         wait(&world, false).await;
         assert!(rt::now().saturating_since(begun) >= Duration::from_millis(5_000));
         assert_eq!(admitted("/b", 1).await, 0);
+    });
+}
+
+/// Sends commands of that size until the queue is full; returns their number.
+async fn fill(client: &Client, size: usize) -> usize {
+    let value = vec![b'x'; size];
+    let mut sent = 0;
+    loop {
+        match client.send(&[b"SET", b"key", &value]) {
+            Ok(_) => sent += 1,
+            Err(failure) => {
+                assert_eq!(failure, Failure::Full);
+                return sent;
+            }
+        }
+        if sent % 100 == 0 {
+            // The connection takes them.
+            sleep(1).await;
+        }
+    }
+}
+
+#[test]
+fn debts_outlive_a_queue_that_is_full() {
+    limited("timeout server 5s", "closed").run(|world| async move {
+        let store = Store::new(sound);
+        store.open(&world);
+        wait(&world, true).await;
+        store.is_paused.set(true);
+        let client = Arc::clone(world.shared().service::<Stores>().find("fleet").unwrap());
+        fill(&client, 1).await;
+        assert_eq!(admitted("/a", 10).await, 10);
+        sleep(500).await;
+        // Presence, and requests of tokens.
+        assert!(client.counts.refused.load(Relaxed) >= 3);
+        store.is_paused.set(false);
+        store.wait("limit:paths:/a take").await;
+        assert!(is_up(&world));
+        let commands = store.commands.borrow();
+        let taken = commands.iter().find(|command| command.contains("limit:paths:/a take")).unwrap();
+        assert_eq!(taken.split(' ').rev().nth(1), Some("10"), "{taken}");
     });
 }
 

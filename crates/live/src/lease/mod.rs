@@ -203,6 +203,13 @@ impl Limit {
         }
     }
 
+    /// Takes back a request that was not sent. One for a key that has been evicted is dropped.
+    pub fn restore(&self, ask: &Ask) {
+        if (ask.part as usize) < self.parts.len() {
+            self.shard(ask.part as usize).restore(ask);
+        }
+    }
+
     /// Returns the sums over all shards, and of the decisions while the store was lost.
     pub fn counts(&self) -> LimitCounts {
         let (admitted, exceeded) = (self.lost.admitted.load(Relaxed), self.lost.exceeded.load(Relaxed));

@@ -350,6 +350,19 @@ impl Shard {
         }
     }
 
+    /// Takes back a request that was not sent: the next one has its debt, and what it wanted.
+    pub(super) fn restore(&mut self, ask: &Ask) {
+        let Some(entry) = self.entries.get_mut(ask.slot as usize) else { return };
+        if (entry.generation, entry.epoch) != (ask.generation, ask.epoch) {
+            return;
+        }
+        entry.flags &= !IN_FLIGHT;
+        entry.demand = entry.demand.saturating_add(ask.want);
+        let count = u32::try_from(ask.spent.unsigned_abs()).unwrap_or(u32::MAX);
+        let place = if ask.spent > 0 { &mut entry.debt } else { &mut entry.tokens };
+        *place = place.saturating_add(count);
+    }
+
     /// Returns the numbers of the shard.
     pub(super) fn counts(&self) -> LimitCounts {
         let leased = self.active.iter().map(|slot| u64::from(self.entries[*slot as usize].tokens)).sum();

@@ -134,6 +134,31 @@ fn tokens_of_idle_keys_are_given_back() {
 }
 
 #[test]
+fn a_request_that_was_not_sent_is_repeated() {
+    let limit = limit(plan(1_000, 1_000), 2);
+    admitted(&limit, "a", 0, 100);
+    let asks = urgent(&limit, 10);
+    assert_eq!(numbers(&asks), [(100, 100)]);
+    asks.iter().for_each(|ask| limit.restore(ask));
+    admitted(&limit, "a", 20, 10);
+    let asks = due(&limit, 110);
+    assert_eq!(numbers(&asks), [(110, 110)]);
+    settle(&limit, &asks, 100, 0);
+    // Tokens that are given back stay with the key.
+    admitted(&limit, "a", 120, 1);
+    let asks = due(&limit, 210);
+    assert_eq!((numbers(&asks), limit.counts().leased), (vec![(-98, 0)], 1));
+    asks.iter().for_each(|ask| limit.restore(ask));
+    assert_eq!(limit.counts().leased, 99);
+    // That of another state of the store, or of another key, is dropped.
+    limit.standing.set(true);
+    limit.standing.set(false);
+    admitted(&limit, "a", 220, 1);
+    asks.iter().for_each(|ask| limit.restore(ask));
+    assert_eq!(numbers(&urgent(&limit, 230)), [(1, 1)]);
+}
+
+#[test]
 fn leases_follow_the_demand() {
     // Requests, milliseconds since the last request to the store, tokens wanted.
     let rows = [(10, 100, 10), (10, 200, 5), (10, 50, 10), (1, 5_000, 1), (5_000, 100, 1_050)];
