@@ -9,7 +9,7 @@ use std::time::Duration;
 use engine::store::{Client, Failure, Stores};
 use rt::sim::Link;
 use testkit::{Peer, Service, sleep};
-use wire::resp::{Reply, next_reply};
+use wire::resp::{OwnedReply, Reply, next_reply};
 
 use crate::world::*;
 
@@ -34,6 +34,8 @@ struct Store {
     tokens: Cell<i64>,
     /// It reads nothing.
     is_paused: Cell<bool>,
+    /// It sends each byte by itself.
+    drips: Cell<bool>,
 }
 
 impl Store {
@@ -45,6 +47,7 @@ impl Store {
             nodes: Cell::new(2),
             tokens: Cell::new(100),
             is_paused: Cell::new(false),
+            drips: Cell::new(false),
         })
     }
 
@@ -70,8 +73,14 @@ impl Store {
                         let words = command.iter().map(|word| String::from_utf8_lossy(word).into_owned());
                         let words: Vec<_> = words.filter(|word| word.len() < 100).collect();
                         store.commands.borrow_mut().push(words.join(" "));
-                        if !peer.try_send(answer).await {
-                            return;
+                        let piece = if store.drips.get() { 1 } else { answer.len().max(1) };
+                        for piece in answer.chunks(piece) {
+                            if !peer.try_send(piece).await {
+                                return;
+                            }
+                            if store.drips.get() {
+                                sleep(1).await;
+                            }
                         }
                     }
                 }
@@ -290,7 +299,7 @@ async fn fill(client: &Client, size: usize) -> usize {
                 return sent;
             }
         }
-        if sent % 100 == 0 {
+        if sent % 20 == 0 {
             // The connection takes them.
             sleep(1).await;
         }
@@ -316,6 +325,47 @@ fn debts_outlive_a_queue_that_is_full() {
         let commands = store.commands.borrow();
         let taken = commands.iter().find(|command| command.contains("limit:paths:/a take")).unwrap();
         assert_eq!(taken.split(' ').rev().nth(1), Some("10"), "{taken}");
+    });
+}
+
+#[test]
+fn answers_may_arrive_byte_by_byte() {
+    limited("", "closed").seeds(0..2).run(|world| async move {
+        let store = Store::new(sound);
+        store.drips.set(true);
+        store.open(&world);
+        wait(&world, true).await;
+        let client = Arc::clone(world.shared().service::<Stores>().find("fleet").unwrap());
+        let pending: Vec<_> = (0..3).map(|_| client.send(&[b"SET", b"key", b"x"]).unwrap()).collect();
+        for answer in pending {
+            assert_eq!(answer.await, Ok(OwnedReply::Simple(b"OK"[..].into())));
+        }
+        assert_eq!(admitted("/a", 1).await, 1);
+        store.wait("limit:paths:/a take").await;
+        sleep(1_000).await;
+        assert!(is_up(&world));
+    });
+}
+
+/// What waits for a socket that is full counts as well.
+#[test]
+fn the_bytes_of_commands_are_bounded() {
+    limited("timeout server 1h", "closed").workers(&[1]).run(|world| async move {
+        let store = Store::new(sound);
+        store.open(&world);
+        wait(&world, true).await;
+        let client = Arc::clone(world.shared().service::<Stores>().find("fleet").unwrap());
+        for _ in 0..2 {
+            store.is_paused.set(true);
+            let sent = fill(&client, 60_000).await;
+            // 4 MB, and what the network has taken.
+            assert!((60..150).contains(&sent), "{sent}");
+            store.is_paused.set(false);
+            for _ in 0..sent {
+                sleep(100).await;
+            }
+            assert!(is_up(&world));
+        }
     });
 }
 
