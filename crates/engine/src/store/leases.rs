@@ -180,7 +180,8 @@ impl Leases {
             return self.client.complain(Fault::Unexpected { command: "EVALSHA" });
         };
         let Some(limit) = self.limit(batch.limit) else { return };
-        asks.iter().zip(&grants).for_each(|(ask, grant)| limit.settle(ask, *grant));
+        let now = rt::now();
+        asks.iter().zip(&grants).for_each(|(ask, grant)| limit.settle(ask, *grant, now));
         if let Some((ask, _)) = asks.iter().zip(&grants).find(|(_, grant)| **grant == Grant::Foreign) {
             let (store, limit) = (&self.client.plan.name, &limit.plan.name);
             let key = String::from_utf8_lossy(&ask.key).replace(char::is_control, "");

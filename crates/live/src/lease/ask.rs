@@ -7,6 +7,8 @@ pub struct Ask {
     pub(super) slot: u32,
     pub(super) generation: u32,
     pub(super) epoch: u32,
+    /// Time of the request to the store before, or of the first use of the key, in milliseconds.
+    pub(super) since: u32,
     /// The key as it is written in the store, without prefix.
     pub key: Vec<u8>,
     /// Tokens taken without a lease; negative: tokens given back.

@@ -22,7 +22,7 @@ use base::moment::Moment;
 use config::spec::LostMode;
 use entry::Pace;
 use expression::pattern::Key;
-use shard::{Shard, Target};
+use shard::{Shard, Target, Terms};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -139,9 +139,16 @@ impl Limit {
         }
         let hash = self.key.bytes(key.bytes());
         let at = (hash >> 32) as usize & (self.parts.len() - 1);
+        let terms = self.terms(epoch);
         let mut shard = self.shard(at);
-        let slot = shard.obtain(hash as u32, key.bytes(), epoch, || self.standing.first_allowance(self.plan.burst));
-        !shard.take(slot, &self.pace, self.plan.lost, now)
+        let slot = shard.obtain(hash as u32, key.bytes(), &terms, now);
+        !shard.take(slot, &terms, now)
+    }
+
+    #[inline]
+    fn terms(&self, epoch: u32) -> Terms<'_> {
+        let (burst, lost) = (self.plan.burst, self.plan.lost);
+        Terms { pace: &self.pace, burst, lost, standing: &self.standing, epoch }
     }
 
     /// Every change is a single step, so a panic elsewhere does not corrupt it.
@@ -197,9 +204,10 @@ impl Limit {
     }
 
     /// Applies an answer of the store. An answer for a key that has been evicted is dropped.
-    pub fn settle(&self, ask: &Ask, grant: Grant) {
+    pub fn settle(&self, ask: &Ask, grant: Grant, now: Moment) {
         if (ask.part as usize) < self.parts.len() {
-            self.shard(ask.part as usize).settle(ask, grant, &self.standing);
+            let terms = self.terms(self.standing.epoch());
+            self.shard(ask.part as usize).settle(ask, grant, &terms, now);
         }
     }
 

@@ -2,7 +2,7 @@
 //! than its maximum.
 
 use super::ask::{Ask, Grant};
-use super::entry::{ACTIVE, Entry, FOREIGN, IN_FLIGHT, Pace, RECENT, URGENT};
+use super::entry::{ACTIVE, ALONE, Entry, FOREIGN, IN_FLIGHT, Pace, RECENT, URGENT, millis};
 use super::key;
 use super::standing::Standing;
 use base::moment::Moment;
@@ -72,6 +72,16 @@ impl Target {
     }
 }
 
+/// What a request knows of its limit.
+pub(super) struct Terms<'a> {
+    pub(super) pace: &'a Pace,
+    pub(super) burst: u32,
+    pub(super) lost: LostMode,
+    pub(super) standing: &'a Standing,
+    /// State of the store.
+    pub(super) epoch: u32,
+}
+
 /// A shard.
 #[derive(Debug)]
 pub(super) struct Shard {
@@ -107,15 +117,15 @@ impl Shard {
     /// Returns the slot of a key, whose state is that of an epoch. Creates it if necessary, evicting another one if the shard is
     /// full.
     #[inline]
-    pub(super) fn obtain(&mut self, hash: u32, key: &[u8], epoch: u32, allowance: impl FnOnce() -> u32) -> usize {
+    pub(super) fn obtain(&mut self, hash: u32, key: &[u8], terms: &Terms<'_>, now: Moment) -> usize {
         let slot = match self.find(hash, key) {
             Some(slot) => slot as usize,
             None => self.insert(hash, key) as usize,
         };
         let entry = &mut self.entries[slot];
         entry.flags |= RECENT;
-        if entry.epoch != epoch {
-            entry.begin(epoch, allowance());
+        if entry.epoch != terms.epoch {
+            entry.begin(terms.epoch, terms.standing.first_allowance(terms.burst), now);
             self.hurry(slot);
         }
         slot
@@ -223,22 +233,23 @@ impl Shard {
 
     /// Takes a token for a request; false: the limit is exceeded.
     #[inline]
-    pub(super) fn take(&mut self, slot: usize, pace: &Pace, lost: LostMode, now: Moment) -> bool {
+    pub(super) fn take(&mut self, slot: usize, terms: &Terms<'_>, now: Moment) -> bool {
+        if !self.entries[slot].has(ACTIVE) {
+            self.resume(slot, terms, now);
+        }
         let entry = &mut self.entries[slot];
         entry.demand = entry.demand.saturating_add(1);
         let is_lost = Standing::is_lost(entry.epoch) || entry.has(FOREIGN);
-        if !entry.has(ACTIVE) {
-            entry.flags |= ACTIVE;
-            self.active.push(slot as u32);
-        }
         let (debt, had) = (entry.debt, entry.tokens);
-        let admitted = match lost {
+        // The number of nodes may have grown since the last answer.
+        let most = terms.standing.first_allowance(terms.burst);
+        let admitted = match terms.lost {
             LostMode::Open if is_lost => true,
             LostMode::Closed if is_lost => false,
-            _ => entry.conforms(pace, now) && (is_lost || entry.spend()),
+            _ => entry.conforms(terms.pace, now) && (is_lost || entry.spend(most)),
         };
         if admitted {
-            entry.admit(pace, now);
+            entry.admit(terms.pace, now);
             self.counts.admitted += 1;
         } else {
             self.counts.exceeded += 1;
@@ -251,6 +262,22 @@ impl Shard {
             }
         }
         admitted
+    }
+
+    /// Adds a key to those in use. If it was idle, what may be taken follows from what the store has added since its last answer.
+    fn resume(&mut self, slot: usize, terms: &Terms<'_>, now: Moment) {
+        let entry = &mut self.entries[slot];
+        entry.flags |= ACTIVE;
+        self.active.push(slot as u32);
+        if entry.has(ALONE) && terms.standing.nodes() == 1 {
+            return;
+        }
+        if entry.left < i32::MAX && !Standing::is_lost(entry.epoch) {
+            let left = entry.left(terms.pace, entry.asked, now);
+            entry.allowance = terms.standing.returning_allowance(left, terms.burst);
+            entry.asked = millis(now);
+            self.hurry(slot);
+        }
     }
 
     /// Adds requests for urgent keys, `most` at a time.
@@ -326,25 +353,33 @@ impl Shard {
         }
         entry.tokens -= excess;
         entry.debt = 0;
-        (entry.demand, entry.asked) = (0, millis(now));
+        let since = std::mem::replace(&mut entry.asked, millis(now));
+        entry.demand = 0;
         entry.flags |= IN_FLIGHT;
         let (generation, epoch) = (entry.generation, entry.epoch);
         let mut key = Vec::new();
         key::push(&self.keys[slot as usize], &mut key);
-        out.push(Ask { part, slot, generation, epoch, key, spent, want });
+        out.push(Ask { part, slot, generation, epoch, since, key, spent, want });
     }
 
     /// Applies an answer.
-    pub(super) fn settle(&mut self, ask: &Ask, grant: Grant, standing: &Standing) {
+    pub(super) fn settle(&mut self, ask: &Ask, grant: Grant, terms: &Terms<'_>, now: Moment) {
         let Some(entry) = self.entries.get_mut(ask.slot as usize) else { return };
-        if (entry.generation, entry.epoch) != (ask.generation, ask.epoch) || ask.epoch != standing.epoch() {
+        if (entry.generation, entry.epoch) != (ask.generation, ask.epoch) || ask.epoch != terms.epoch {
             return;
         }
         entry.flags &= !(IN_FLIGHT | FOREIGN);
         match grant {
             Grant::Tokens { count, left } => {
                 entry.tokens = entry.tokens.saturating_add(count.min(ask.want));
-                entry.allowance = standing.allowance(left).saturating_sub(entry.debt);
+                entry.left = left.clamp(i32::MIN.into(), i64::from(i32::MAX) - 1) as i32;
+                entry.allowance = terms.standing.allowance(left).saturating_sub(entry.debt);
+                if terms.standing.nodes() > 1 {
+                    entry.flags &= !ALONE;
+                } else if !entry.has(ALONE) {
+                    entry.flags |= ALONE;
+                    entry.catch_up(terms.pace, ask.since, now);
+                }
             }
             Grant::Foreign => entry.flags |= FOREIGN,
         }
@@ -369,9 +404,4 @@ impl Shard {
         let foreign = self.active.iter().filter(|slot| self.entries[**slot as usize].has(FOREIGN)).count() as u64;
         LimitCounts { keys: self.entries.len() as u64, leased, foreign, ..self.counts }
     }
-}
-
-/// Returns milliseconds that wrap.
-fn millis(now: Moment) -> u32 {
-    (now.as_nanos() / 1_000_000) as u32
 }

@@ -63,7 +63,7 @@ fn run(plan: &LimitPlan, delay: usize, demands: &[&dyn Fn(usize) -> f64]) -> Out
         let (mut by_nodes, mut by_ideal) = (0, 0);
         for (place, node) in nodes.iter_mut().enumerate() {
             while let Some((_, ask, grant)) = node.answered.pop_front_if(|answer| answer.0 <= millis) {
-                node.limit.settle(&ask, grant);
+                node.limit.settle(&ask, grant, at(millis as u64));
             }
             node.due += (node.demand)(millis) / 1_000.0;
             let count = node.due as usize;

@@ -1,6 +1,7 @@
 //! Limits with a store that is a number: rows of requests and answers.
 
 mod fleet;
+mod knowledge;
 
 use super::*;
 use config::spec::LostMode;
@@ -40,7 +41,12 @@ fn due(limit: &Limit, millis: u64) -> Vec<Ask> {
 }
 
 fn settle(limit: &Limit, asks: &[Ask], count: u32, left: i64) {
-    asks.iter().for_each(|ask| limit.settle(ask, Grant::Tokens { count, left }));
+    settle_at(limit, asks, 0, count, left);
+}
+
+/// The same at a time, which matters to a node that is the only one.
+fn settle_at(limit: &Limit, asks: &[Ask], millis: u64, count: u32, left: i64) {
+    asks.iter().for_each(|ask| limit.settle(ask, Grant::Tokens { count, left }, at(millis)));
 }
 
 /// What was spent and what is wanted, of one request.
@@ -207,7 +213,7 @@ fn a_key_with_other_data_is_lost_alone() {
     for (lost, expected) in [(LostMode::Local, 4), (LostMode::Open, 20), (LostMode::Closed, 0)] {
         let limit = limit(LimitPlan { lost, ..plan(10, 5) }, 1);
         admitted(&limit, "a", 0, 1);
-        urgent(&limit, 0).iter().for_each(|ask| limit.settle(ask, Grant::Foreign));
+        urgent(&limit, 0).iter().for_each(|ask| limit.settle(ask, Grant::Foreign, at(0)));
         assert_eq!((admitted(&limit, "a", 10, 20), admitted(&limit, "b", 10, 20)), (expected, 5), "{lost:?}");
         assert_eq!(limit.counts().foreign, 1);
     }
