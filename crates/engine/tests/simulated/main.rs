@@ -128,6 +128,7 @@ mod spoe_failures;
 mod stalls;
 mod statistics;
 mod stopping;
+mod stores;
 mod straight;
 mod switching;
 mod tables;

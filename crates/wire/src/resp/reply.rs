@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
 
     /// Takes a line: its first byte, and the rest without its end.
     fn line(&mut self) -> Result<(u8, &'a [u8]), Stop> {
-        let rest = &self.bytes[self.at..];
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
         let within = &rest[..rest.len().min(LONGEST_LINE + 1)];
         let found = within.iter().skip(self.looked).position(|byte| *byte == b'\r');
         let looked = found.map_or(within.len(), |found| found + self.looked);
