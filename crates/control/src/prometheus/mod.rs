@@ -7,6 +7,7 @@ mod otlp;
 mod output;
 mod sample;
 mod selection;
+mod stores;
 
 use std::future::Future;
 use std::pin::Pin;

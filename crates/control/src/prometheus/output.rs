@@ -9,6 +9,7 @@ use engine::generation::Generation;
 use engine::resolve::Resolving;
 use engine::worker::Worker;
 use live::ServerPlace;
+use live::lease::LimitCounts;
 use policy::program::Proxy;
 use tls::certificate::Certificate;
 use tls::x509;
@@ -21,7 +22,7 @@ use crate::statistics::process::{ProcessInfo, ROWS};
 use crate::statistics::{B, Column, F, Kind, L, NAME_SERVER_COUNTS, Object, S, columns, module_columns};
 
 /// Objects visited per piece.
-const PIECE: usize = 128;
+pub(super) const PIECE: usize = 128;
 
 /// Maximum bytes of cached labels: those of some 25,000 servers.
 const MOST_LABELS: usize = 1 << 20;
@@ -60,6 +61,8 @@ pub(super) struct KeptLabels {
     next: usize,
     /// The certificates in use; collected when the first one is written.
     certificates: Vec<Arc<Certificate>>,
+    /// The numbers of limits, by their index; collected before the first of them is written.
+    limits: Vec<LimitCounts>,
 }
 
 impl KeptLabels {
@@ -126,6 +129,7 @@ impl Output<'_> {
             Scope::StickTable => self.tables(place, out),
             Scope::Resolver => self.resolvers(place, out),
             Scope::Certificate => self.certificates(place, kept, out),
+            Scope::Store => self.stores(place, kept, out),
         })
     }
 
@@ -296,6 +300,19 @@ impl Output<'_> {
             place.next_scope()
         }
     }
+
+    /// Writes the metrics of stores and limits: Weir's own. The numbers of a limit are sums over its keys: one limit per piece.
+    fn stores(&self, place: ScrapePosition, kept: &mut KeptLabels, out: &mut String) -> ScrapePosition {
+        if let Some(limit) = self.worker.process.live.limits.get(kept.limits.len()) {
+            kept.limits.push(limit.counts());
+            return place;
+        }
+        match super::stores::write(self, place.metric, place.object, &kept.limits, out) {
+            None => place.next_scope(),
+            Some(false) => place.next_metric(),
+            Some(true) => ScrapePosition { object: place.object + PIECE, ..place },
+        }
+    }
 }
 
 /// Returns the object of a proxy at an index; `Some(None)`: removed; `None`: beyond the last.
@@ -316,7 +333,7 @@ fn find(proxy: &Proxy, kinds: u8, place: usize) -> Option<Option<Kind<'_>>> {
 }
 
 /// Writes the lines before the samples of a metric.
-fn begin(out: &mut String, name: &str, kind: Type, help: &str) {
+pub(super) fn begin(out: &mut String, name: &str, kind: Type, help: &str) {
     let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {}", kind.name());
 }
 

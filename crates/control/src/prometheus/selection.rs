@@ -14,12 +14,13 @@ pub(super) enum Scope {
     Server,
     StickTable,
     Resolver,
-    /// Weir's own; only if requested by its name.
+    /// Weir's own; only if requested by their names.
     Certificate,
+    Store,
 }
 
 /// All scopes, in the order of the output.
-pub(super) const SCOPES: [(Scope, &str); 8] = [
+pub(super) const SCOPES: [(Scope, &str); 9] = [
     (Scope::Global, "global"),
     (Scope::Frontend, "frontend"),
     (Scope::Listener, "listener"),
@@ -28,16 +29,20 @@ pub(super) const SCOPES: [(Scope, &str); 8] = [
     (Scope::StickTable, "sticktable"),
     (Scope::Resolver, "resolver"),
     (Scope::Certificate, "certificate"),
+    (Scope::Store, "store"),
 ];
 
-/// HAProxy's scopes, which a request without `scope` selects: all but the last one.
-const ALL: u8 = (1 << (SCOPES.len() - 1)) - 1;
+/// Number of scopes of Weir's own, which are the last ones.
+const OWN: usize = 2;
+
+/// HAProxy's scopes, which a request without `scope` selects.
+const ALL: u16 = (1 << (SCOPES.len() - OWN)) - 1;
 
 /// The selected metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Selection {
     /// Bit set of scopes, by their index in [`SCOPES`].
-    scopes: u8,
+    scopes: u16,
     /// Names given by `metrics`; the last occurrence of a name wins. True: include it.
     names: HashMap<String, bool>,
     /// A name is included, so others are excluded.
@@ -121,7 +126,7 @@ impl Selection {
 }
 
 /// Returns the scopes after a `scope` parameter; an empty one removes all.
-fn scopes(value: &[u8], before: u8) -> Option<u8> {
+fn scopes(value: &[u8], before: u16) -> Option<u16> {
     match value {
         b"" => Some(0),
         b"*" => Some(before | ALL),
@@ -145,8 +150,9 @@ mod tests {
 
     #[test]
     fn scopes_are_read_in_their_order() {
-        let all: Vec<&str> = SCOPES.iter().map(|(_, name)| *name).filter(|name| *name != "certificate").collect();
-        let more: Vec<&str> = SCOPES.iter().map(|(_, name)| *name).collect();
+        let own = ["certificate", "store"];
+        let all: Vec<&str> = SCOPES.iter().map(|(_, name)| *name).filter(|name| !own.contains(name)).collect();
+        let more = [&all[..], &["certificate"]].concat();
         for (target, wanted) in [
             ("/metrics", Some(all.clone())),
             ("/metrics?", Some(all.clone())),
@@ -158,6 +164,7 @@ mod tests {
             ("/metrics?scope=certificate", Some(vec!["certificate"])),
             ("/metrics?scope=certificate&scope=*", Some(more.clone())),
             ("/metrics?scope=*&scope=certificate", Some(more)),
+            ("/metrics?scope=store", Some(vec!["store"])),
             ("/metrics?scope=global#&scope=server", Some(vec!["global"])),
             ("/metrics?SCOPE=global&=x&&", Some(all)),
             ("/metrics?scope", None),

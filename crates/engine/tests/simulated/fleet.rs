@@ -96,7 +96,8 @@ impl Store {
             }
             sleep(1).await;
         }
-        panic!("{text} is missing: {:?}", self.commands.borrow());
+        let commands = self.commands.borrow();
+        panic!("{text} is missing: {:?}", &commands[commands.len().saturating_sub(10)..]);
     }
 }
 
