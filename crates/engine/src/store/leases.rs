@@ -219,7 +219,7 @@ impl Leases {
         for at in 0..self.limits.len() {
             let index = self.limits[at];
             let Some(limit) = self.limit(index) else { continue };
-            limit.ask_urgent(now, MOST_KEYS, &mut asks);
+            limit.ask_urgent(now, delay, MOST_KEYS, &mut asks);
             if is_due {
                 limit.ask_due(now, delay, MOST_KEYS, &mut asks);
             }

@@ -130,7 +130,7 @@ fn sound(store: &Store, command: &[Vec<u8>]) -> Vec<u8> {
             let mut answer = format!("*{}\r\n", 2 * keys);
             for at in 0..keys {
                 let number = |at: usize| std::str::from_utf8(&arguments[at]).unwrap().parse::<i64>().unwrap();
-                let (spent, want) = (number(4 + 2 * at), number(5 + 2 * at));
+                let (spent, want) = (number(4 + 3 * at), number(6 + 3 * at));
                 let left = store.tokens.get() - spent;
                 let granted = want.min(left).max(0);
                 store.tokens.set(left - granted);
@@ -325,7 +325,7 @@ fn debts_outlive_a_queue_that_is_full() {
         assert!(is_up(&world));
         let commands = store.commands.borrow();
         let taken = commands.iter().find(|command| command.contains("limit:paths:/a take")).unwrap();
-        assert_eq!(taken.split(' ').rev().nth(1), Some("10"), "{taken}");
+        assert_eq!(taken.split(' ').rev().nth(2), Some("10"), "{taken}");
     });
 }
 

@@ -77,6 +77,7 @@ mod http_options;
 mod inspecting;
 mod leaving;
 mod levels;
+mod limit_script;
 mod links_by_tls;
 mod logins;
 mod many_backends;

@@ -1,5 +1,7 @@
 //! Requests of tokens to the store, and its answers. Must never refer to an entry by anything but numbers.
 
+use std::time::Duration;
+
 /// A request for one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ask {
@@ -13,6 +15,8 @@ pub struct Ask {
     pub key: Vec<u8>,
     /// Tokens taken without a lease; negative: tokens given back.
     pub spent: i64,
+    /// Time since these tokens began to be taken: the store has added others since then.
+    pub age: Duration,
     /// Tokens requested.
     pub want: u32,
 }

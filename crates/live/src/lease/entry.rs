@@ -2,6 +2,10 @@
 
 use super::plan::LimitPlan;
 use base::moment::Moment;
+use std::time::Duration;
+
+/// Maximum age of a debt.
+const OLDEST: Duration = Duration::from_secs(1);
 
 /// The rate of a limit in nanoseconds.
 #[derive(Debug, Clone, Copy)]
@@ -87,6 +91,15 @@ impl Entry {
     pub(super) fn left(&self, pace: &Pace, since: u32, now: Moment) -> i64 {
         let elapsed = u64::from(millis(now).wrapping_sub(since)) * 1_000_000;
         i64::from(self.left).saturating_add((elapsed / pace.interval) as i64)
+    }
+
+    /// Returns the time since the tokens of the debt began to be taken, as if each was taken when the one before had been added again.
+    pub(super) fn debt_age(&self, pace: &Pace, now: Moment) -> Duration {
+        if self.debt == 0 {
+            return Duration::ZERO;
+        }
+        let began = self.arrival.saturating_sub(pace.interval.saturating_mul(self.debt.into()));
+        Duration::from_nanos(now.as_nanos().saturating_sub(began)).min(OLDEST)
     }
 
     /// Brings the rate of this node forward, so that it admits no more than the store has left and this node holds. Since a time in

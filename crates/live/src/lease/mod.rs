@@ -157,25 +157,27 @@ impl Limit {
         self.parts[at].0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds requests to the store for keys whose state is unknown there or whose tokens are used up, `most` at a time.
-    pub fn ask_urgent(&self, now: Moment, most: usize, out: &mut Vec<Ask>) {
-        let target = Target { ahead: REFRESH, most: u32::MAX, epoch: self.standing.epoch() };
+    /// Adds requests to the store for keys whose state is unknown there or whose tokens are used up, `most` at a time. `delay` is the
+    /// time that an answer takes.
+    pub fn ask_urgent(&self, now: Moment, delay: Duration, most: usize, out: &mut Vec<Ask>) {
+        let (pace, epoch) = (&self.pace, self.standing.epoch());
+        let target = Target { now, pace, ahead: REFRESH + delay.min(LONGEST_DELAY), most: u32::MAX, epoch };
         let round = Round { start: &self.urgent_start, most };
-        self.ask(&target, &round, out, |shard, part, most, out| shard.ask_urgent(part, now, &target, most, out));
+        self.ask(&target, &round, out, |shard, part, most, out| shard.ask_urgent(part, &target, most, out));
     }
 
-    /// The same for all keys that were used since the last call. Call it once per [`REFRESH`]; `delay` is the time that an answer
-    /// takes.
+    /// The same for all keys that were used since the last call. Call it once per [`REFRESH`].
     pub fn ask_due(&self, now: Moment, delay: Duration, most: usize, out: &mut Vec<Ask>) {
         let (ahead, epoch) = (REFRESH + delay.min(LONGEST_DELAY), self.standing.epoch());
-        let target = Target { ahead, most: self.plan.burst.saturating_add(self.advance(delay)), epoch };
+        let largest = self.plan.burst.saturating_add(self.advance(delay));
+        let target = Target { now, pace: &self.pace, ahead, most: largest, epoch };
         let round = Round { start: &self.due_start, most };
-        self.ask(&target, &round, out, |shard, part, most, out| shard.ask_due(part, now, &target, most, out));
+        self.ask(&target, &round, out, |shard, part, most, out| shard.ask_due(part, &target, most, out));
     }
 
     fn ask(
         &self,
-        target: &Target,
+        target: &Target<'_>,
         round: &Round<'_>,
         out: &mut Vec<Ask>,
         each: impl Fn(&mut Shard, u32, usize, &mut Vec<Ask>),
@@ -196,11 +198,11 @@ impl Limit {
         }
     }
 
-    /// Returns how many tokens the store grants in advance, beyond the burst: about half of what it adds while tokens are on their
+    /// Returns how many tokens the store grants in advance, beyond the burst: a part of what it adds while tokens are on their
     /// way to nodes or wait there. `delay` is the time that an answer takes.
     pub fn advance(&self, delay: Duration) -> u32 {
         let ahead = (REFRESH + delay.min(LONGEST_DELAY)).as_nanos() as u64;
-        u32::try_from(ahead / 2 / self.plan.interval()).unwrap_or(u32::MAX)
+        u32::try_from(ahead / 5 * 3 / self.plan.interval()).unwrap_or(u32::MAX)
     }
 
     /// Applies an answer of the store. An answer for a key that has been evicted is dropped.

@@ -54,7 +54,9 @@ impl LimitCounts {
 }
 
 /// How many tokens a key should have.
-pub(super) struct Target {
+pub(super) struct Target<'a> {
+    pub(super) now: Moment,
+    pub(super) pace: &'a Pace,
     /// The time that they should last.
     pub(super) ahead: Duration,
     /// Maximum number.
@@ -63,7 +65,7 @@ pub(super) struct Target {
     pub(super) epoch: u32,
 }
 
-impl Target {
+impl Target<'_> {
     /// Returns the number of tokens for a demand since `elapsed` milliseconds.
     fn tokens(&self, demand: u32, elapsed: u32) -> u32 {
         let ahead = self.ahead.as_millis() as u64;
@@ -281,20 +283,20 @@ impl Shard {
     }
 
     /// Adds requests for urgent keys, `most` at a time.
-    pub(super) fn ask_urgent(&mut self, part: u32, now: Moment, target: &Target, most: usize, out: &mut Vec<Ask>) {
+    pub(super) fn ask_urgent(&mut self, part: u32, target: &Target<'_>, most: usize, out: &mut Vec<Ask>) {
         for _ in 0..most {
             let Some(slot) = self.urgent.pop() else { return };
             let entry = &mut self.entries[slot as usize];
             entry.flags &= !URGENT;
             if !entry.has(IN_FLIGHT) && entry.epoch == target.epoch {
                 let wanted = target.tokens(entry.demand, AVERAGED);
-                self.push(part, slot, wanted, now, out);
+                self.push(part, slot, wanted, target, out);
             }
         }
     }
 
     /// Adds requests for keys that were used, and removes idle ones from the list.
-    pub(super) fn ask_due(&mut self, part: u32, now: Moment, target: &Target, most: usize, out: &mut Vec<Ask>) {
+    pub(super) fn ask_due(&mut self, part: u32, target: &Target<'_>, most: usize, out: &mut Vec<Ask>) {
         let end = out.len() + most;
         for _ in 0..self.active.len() {
             if out.len() >= end {
@@ -304,7 +306,7 @@ impl Shard {
                 self.cursor = 0;
             }
             let slot = self.active[self.cursor];
-            if self.refresh(part, slot, now, target, out) {
+            if self.refresh(part, slot, target, out) {
                 self.cursor += 1;
             } else {
                 self.entries[slot as usize].flags &= !ACTIVE;
@@ -314,7 +316,7 @@ impl Shard {
     }
 
     /// Adds a request for a key if it is due. False: the key is idle, and has no tokens and no debt.
-    fn refresh(&mut self, part: u32, slot: u32, now: Moment, target: &Target, out: &mut Vec<Ask>) -> bool {
+    fn refresh(&mut self, part: u32, slot: u32, target: &Target<'_>, out: &mut Vec<Ask>) -> bool {
         let entry = &mut self.entries[slot as usize];
         if entry.epoch != target.epoch {
             // It was not used since the store was lost.
@@ -326,15 +328,15 @@ impl Shard {
         }
         if entry.demand > 0 {
             entry.idle = 0;
-            let elapsed = millis(now).wrapping_sub(entry.asked);
+            let elapsed = millis(target.now).wrapping_sub(entry.asked);
             let wanted = target.tokens(entry.demand, elapsed);
-            self.push(part, slot, wanted, now, out);
+            self.push(part, slot, wanted, target, out);
             return true;
         }
         entry.idle = entry.idle.saturating_add(1);
         let is_idle = entry.idle >= PATIENCE;
         if entry.debt > 0 || (is_idle && entry.tokens > 0) {
-            self.push(part, slot, 0, now, out);
+            self.push(part, slot, 0, target, out);
         } else if is_idle {
             return false;
         }
@@ -343,7 +345,8 @@ impl Shard {
 
     /// Adds a request, so that a key has `wanted` tokens: more than twice as many are given back. None is added if there is
     /// nothing to request or to report; demand is then averaged over a longer time.
-    fn push(&mut self, part: u32, slot: u32, wanted: u32, now: Moment, out: &mut Vec<Ask>) {
+    fn push(&mut self, part: u32, slot: u32, wanted: u32, target: &Target<'_>, out: &mut Vec<Ask>) {
+        let now = target.now;
         let entry = &mut self.entries[slot as usize];
         let excess = if entry.tokens > wanted.saturating_mul(2) { entry.tokens - wanted } else { 0 };
         let want = wanted.saturating_sub(entry.tokens);
@@ -351,6 +354,7 @@ impl Shard {
         if want == 0 && spent == 0 {
             return;
         }
+        let age = entry.debt_age(target.pace, now);
         entry.tokens -= excess;
         entry.debt = 0;
         let since = std::mem::replace(&mut entry.asked, millis(now));
@@ -359,7 +363,7 @@ impl Shard {
         let (generation, epoch) = (entry.generation, entry.epoch);
         let mut key = Vec::new();
         key::push(&self.keys[slot as usize], &mut key);
-        out.push(Ask { part, slot, generation, epoch, since, key, spent, want });
+        out.push(Ask { part, slot, generation, epoch, since, key, spent, age, want });
     }
 
     /// Applies an answer.
@@ -372,6 +376,8 @@ impl Shard {
         match grant {
             Grant::Tokens { count, left } => {
                 entry.tokens = entry.tokens.saturating_add(count.min(ask.want));
+                // It would not last until the answer after the next refresh.
+                let is_short = left > 0 && entry.demand > entry.tokens;
                 entry.left = left.clamp(i32::MIN.into(), i64::from(i32::MAX) - 1) as i32;
                 entry.allowance = terms.standing.allowance(left).saturating_sub(entry.debt);
                 if terms.standing.nodes() > 1 {
@@ -379,6 +385,9 @@ impl Shard {
                 } else if !entry.has(ALONE) {
                     entry.flags |= ALONE;
                     entry.catch_up(terms.pace, ask.since, now);
+                }
+                if is_short && terms.standing.nodes() > 1 {
+                    self.hurry(ask.slot as usize);
                 }
             }
             Grant::Foreign => entry.flags |= FOREIGN,

@@ -30,7 +30,7 @@ fn admitted(limit: &Limit, key: &str, millis: u64, count: usize) -> usize {
 
 fn urgent(limit: &Limit, millis: u64) -> Vec<Ask> {
     let mut asks = Vec::new();
-    limit.ask_urgent(at(millis), 100, &mut asks);
+    limit.ask_urgent(at(millis), Duration::ZERO, 100, &mut asks);
     asks
 }
 
@@ -167,7 +167,7 @@ fn a_request_that_was_not_sent_is_repeated() {
 #[test]
 fn leases_follow_the_demand() {
     // Requests, milliseconds since the last request to the store, tokens wanted.
-    let rows = [(10, 100, 10), (10, 200, 5), (10, 50, 10), (1, 5_000, 1), (5_000, 100, 1_050)];
+    let rows = [(10, 100, 10), (10, 200, 5), (10, 50, 10), (1, 5_000, 1), (5_000, 100, 1_060)];
     for (count, after, expected) in rows {
         let limit = limit(plan(1_000, 1_000), 2);
         admitted(&limit, "a", 0, 1);
@@ -261,7 +261,7 @@ fn each_key_is_refreshed_although_a_call_is_bounded() {
     names.iter().for_each(|key| _ = admitted(&limit, key, 0, 1));
     let mut asks = urgent(&limit, 0);
     while asks.len() < 1_000 {
-        limit.ask_urgent(at(0), 300, &mut asks);
+        limit.ask_urgent(at(0), Duration::ZERO, 300, &mut asks);
     }
     settle(&limit, &asks, 1, 1);
     let mut refreshed = std::collections::BTreeSet::new();
@@ -285,7 +285,7 @@ fn the_requests_of_one_call_are_bounded() {
     let mut asks = Vec::new();
     while asks.len() < 1_000 {
         let before = asks.len();
-        limit.ask_urgent(at(10), 300, &mut asks);
+        limit.ask_urgent(at(10), Duration::ZERO, 300, &mut asks);
         assert!(asks.len() - before <= 300 && asks.len() > before);
     }
     asks.sort_by(|one, other| one.key.cmp(&other.key));
