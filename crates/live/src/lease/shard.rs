@@ -19,6 +19,8 @@ const LOOKED_AT: u32 = 16;
 const PATIENCE: u8 = 5;
 /// Minimum time over which demand is averaged, in milliseconds.
 const AVERAGED: u32 = 100;
+/// Minimum time between two requests for a key that has no tokens, in milliseconds.
+const SOON: u32 = 20;
 
 /// Numbers of a limit on this node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -243,18 +245,25 @@ impl Shard {
         entry.demand = entry.demand.saturating_add(1);
         let is_lost = Standing::is_lost(entry.epoch) || entry.has(FOREIGN);
         let (debt, had) = (entry.debt, entry.tokens);
+        let conforms = entry.conforms(terms.pace, now);
         // The number of nodes may have grown since the last answer.
         let most = terms.standing.first_allowance(terms.burst);
         let admitted = match terms.lost {
             LostMode::Open if is_lost => true,
             LostMode::Closed if is_lost => false,
-            _ => entry.conforms(terms.pace, now) && (is_lost || entry.spend(most)),
+            _ => conforms && (is_lost || entry.spend(most)),
         };
         if admitted {
             entry.admit(terms.pace, now);
             self.counts.admitted += 1;
         } else {
             self.counts.exceeded += 1;
+            // The store had more than this node.
+            let waits = millis(now).wrapping_sub(entry.asked) >= SOON;
+            if waits && conforms && !is_lost && (1..i32::MAX).contains(&entry.left) {
+                self.hurry(slot);
+            }
+            return false;
         }
         if entry.debt > debt {
             self.counts.optimistic += 1;
@@ -263,7 +272,7 @@ impl Shard {
                 self.hurry(slot);
             }
         }
-        admitted
+        true
     }
 
     /// Adds a key to those in use. If it was idle, what may be taken follows from what the store has added since its last answer.

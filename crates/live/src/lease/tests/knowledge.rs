@@ -55,6 +55,22 @@ fn a_key_that_returns_has_a_part_of_what_the_store_has_added() {
 }
 
 #[test]
+fn a_node_without_tokens_asks_at_once_while_the_store_has_some() {
+    for (left, asks) in [(3, 1), (1, 1), (0, 0), (-1, 0)] {
+        let limit = twenty(2);
+        assert_eq!(admitted(&limit, "a", 0, 50), 5);
+        settle_at(&limit, &urgent(&limit, 10), 10, 0, left);
+        assert_eq!((admitted(&limit, "a", 20, 1), urgent(&limit, 30).len()), (0, 0), "{left}, just asked");
+        assert_eq!((admitted(&limit, "a", 40, 1), urgent(&limit, 50).len()), (0, asks), "{left}");
+    }
+    // Nor if the rate of this node does not allow more.
+    let limit = limit(plan(10, 1), 2);
+    assert_eq!(admitted(&limit, "a", 0, 1), 1);
+    settle_at(&limit, &urgent(&limit, 10), 10, 0, 3);
+    assert_eq!((admitted(&limit, "a", 40, 1), urgent(&limit, 50).len()), (0, 0));
+}
+
+#[test]
 fn a_single_node_learns_what_it_has_forgotten() {
     let limit = limit(LimitPlan { size: 1, ..plan(10, 20) }, 1);
     assert_eq!(admitted(&limit, "a", 0, 50), 20);
