@@ -2,6 +2,7 @@
 
 mod fleet;
 mod knowledge;
+mod reports;
 
 use super::*;
 use config::spec::LostMode;
