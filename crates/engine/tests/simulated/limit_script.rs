@@ -84,6 +84,10 @@ fn keys_expire_and_other_data_stay() {
         assert_eq!(redis.command(&["PTTL", "key"]), Answer::Integer(2_050));
         take(&redis, "idle", [0, 0, 0]);
         assert_eq!(redis.keys("idle"), [""; 0]);
+        // Much more is given back than was taken.
+        take(&redis, "full", [20, 0, 0]);
+        take(&redis, "full", [-300, 0, 0]);
+        assert_eq!(redis.keys("full"), [""; 0]);
         for data in ["text", "1e300", "nan"] {
             redis.set("other", data.as_bytes());
             assert_eq!(take(&redis, "other", [1, 0, 1]), [-1, 0], "{data}");

@@ -97,7 +97,8 @@ mod tests {
             let found = (standing.first_allowance(tokens), standing.allowance(tokens.into()));
             assert_eq!(found, (first, later), "{nodes} {tokens}");
         }
-        let rows = [(1, 7, 7), (1, 30, 20), (1, -1, 0), (2, 20, 5), (2, 19, 3), (2, 1, 1), (2, 0, 0), (2, -3, 0), (3, 50, 4)];
+        let rows =
+            [(1, 7, 7), (1, 30, 20), (1, -1, 0), (2, 20, 5), (2, 19, 3), (2, 1, 1), (2, 0, 0), (2, -3, 0), (3, 50, 4)];
         for (nodes, left, expected) in rows {
             let standing = Standing::default();
             standing.set_nodes(nodes);
