@@ -2,6 +2,7 @@
 //! service that writes its answer as the client reads it. Must never buffer more than a few lines of it, and the labels
 //! of servers.
 
+mod lines;
 mod metric;
 mod otlp;
 mod output;

@@ -14,15 +14,14 @@ use policy::program::Proxy;
 use tls::certificate::Certificate;
 use tls::x509;
 
+use super::lines::{Labels, PIECE, begin};
 use super::metric::{METRICS, Metric, PROCESS, Shape, TABLES, Type};
-use super::sample::{Samples, escape, labels_of, number};
+use super::sample::{Samples, labels_of, number};
 use super::selection::{SCOPES, Scope, Selection};
+use super::stores::{self, Part};
 use crate::field::Value;
 use crate::statistics::process::{ProcessInfo, ROWS};
 use crate::statistics::{B, Column, F, Kind, L, NAME_SERVER_COUNTS, Object, S, columns, module_columns};
-
-/// Objects visited per piece.
-pub(super) const PIECE: usize = 128;
 
 /// Maximum bytes of cached labels: those of some 25,000 servers.
 const MOST_LABELS: usize = 1 << 20;
@@ -307,7 +306,9 @@ impl Output<'_> {
             kept.limits.push(limit.counts());
             return place;
         }
-        match super::stores::write(self, place.metric, place.object, &kept.limits, out) {
+        let (worker, selection) = (self.worker, self.selection);
+        let part = Part { worker, selection, metric: place.metric, object: place.object };
+        match stores::write(&part, &kept.limits, out) {
             None => place.next_scope(),
             Some(false) => place.next_metric(),
             Some(true) => ScrapePosition { object: place.object + PIECE, ..place },
@@ -329,24 +330,5 @@ fn find(proxy: &Proxy, kinds: u8, place: usize) -> Option<Option<Kind<'_>>> {
             let server = servers.get(place)?;
             Some(servers.is_present(place).then_some(Kind::Server(server)))
         }
-    }
-}
-
-/// Writes the lines before the samples of a metric.
-pub(super) fn begin(out: &mut String, name: &str, kind: Type, help: &str) {
-    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {}", kind.name());
-}
-
-/// Displays labels in braces; nothing if there are none.
-pub(super) struct Labels<'a>(pub(super) &'a [(&'a str, &'a str)]);
-
-impl std::fmt::Display for Labels<'_> {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (at, (name, value)) in self.0.iter().enumerate() {
-            write!(out, "{}{name}=\"", if at == 0 { '{' } else { ',' })?;
-            escape(out, value)?;
-            out.write_char('"')?;
-        }
-        if self.0.is_empty() { Ok(()) } else { out.write_char('}') }
     }
 }

@@ -323,7 +323,7 @@ fn push_escaped(out: &mut String, text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::output::Labels;
+    use super::super::lines::Labels;
     use super::*;
 
     #[test]

@@ -4,13 +4,23 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use engine::store::{Client, Stores};
+use engine::worker::Worker;
 use live::lease::LimitCounts;
 
+use super::lines::{Labels, PIECE, begin};
 use super::metric::Type;
-use super::output::{Labels, Output, PIECE, begin};
+use super::selection::Selection;
 
 /// A metric of a store: its name, its type, its description, and its value.
 struct StoreMetric(&'static str, Type, &'static str, fn(&Client) -> f64);
+
+/// The samples to write: those of a metric, for the objects from an index on.
+pub(super) struct Part<'a> {
+    pub(super) worker: &'a Worker,
+    pub(super) selection: &'a Selection,
+    pub(super) metric: usize,
+    pub(super) object: usize,
+}
 
 /// A metric of a limit on this node.
 struct LimitMetric(&'static str, Type, &'static str, fn(&LimitCounts) -> u64);
@@ -39,18 +49,12 @@ const LIMITS: [LimitMetric; 6] = [
     LimitMetric("weir_limit_evicted_total", Type::Counter, "Keys that were dropped for others", |counts| counts.evicted),
 ];
 
-/// Appends the samples of the metric at an index for the objects from `object` on. Returns whether there are more of them; `None`:
-/// there is no such metric.
-pub(super) fn write(
-    output: &Output<'_>,
-    metric: usize,
-    object: usize,
-    counts: &[LimitCounts],
-    out: &mut String,
-) -> Option<bool> {
-    let process = &output.worker.process;
+/// Appends samples. Returns whether there are more objects; `None`: there is no such metric.
+pub(super) fn write(part: &Part<'_>, counts: &[LimitCounts], out: &mut String) -> Option<bool> {
+    let Part { worker, selection, metric, object } = *part;
+    let process = &worker.process;
     let stores = process.service::<Stores>().all();
-    let wants = |name: &str, objects: usize| object < objects && output.selection.wants(name);
+    let wants = |name: &str, objects: usize| object < objects && selection.wants(name);
     if let Some(StoreMetric(name, kind, help, value)) = STORES.get(metric) {
         if !wants(name, stores.len()) {
             return Some(false);

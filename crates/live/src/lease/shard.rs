@@ -76,7 +76,7 @@ impl Target<'_> {
     }
 }
 
-/// What a request knows of its limit.
+/// The limit of a request, and the state of its store.
 pub(super) struct Terms<'a> {
     pub(super) pace: &'a Pace,
     pub(super) burst: u32,
