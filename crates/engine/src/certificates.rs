@@ -113,7 +113,7 @@ pub(crate) fn offer_proof(program: &Program, name: &str, certificate: Option<&Ar
     servers(program).try_for_each(|server| server.prove(name, certificate))
 }
 
-/// TLS clients of a program: connections to servers, peers, rings and name servers.
+/// TLS clients of a program: connections to servers, peers, rings, name servers and stores.
 fn clients(program: &Program) -> impl Iterator<Item = &Arc<tls::Client>> {
     let backends = program.proxies.iter().filter_map(|proxy| proxy.backend.as_ref());
     let servers = backends.flat_map(|backend| backend.servers.iter());
@@ -126,7 +126,8 @@ fn clients(program: &Program) -> impl Iterator<Item = &Arc<tls::Client>> {
     let rings = rings.flat_map(|ring| ring.servers.iter().map(|server| server.tls.as_ref()));
     let nameservers =
         program.resolvers.iter().flat_map(|section| section.nameservers.iter().map(|one| one.tls.as_ref()));
-    let links = remotes.chain(own).chain(rings).chain(nameservers).flatten();
+    let stores = program.stores.sections.iter().map(|store| store.server.tls.as_ref());
+    let links = remotes.chain(own).chain(rings).chain(nameservers).chain(stores).flatten();
     traffic.chain(links.map(|tls| &tls.client))
 }
 

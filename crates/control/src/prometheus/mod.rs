@@ -8,6 +8,7 @@ mod otlp;
 mod output;
 mod sample;
 mod selection;
+mod stores;
 mod text;
 
 use std::future::Future;

@@ -9,6 +9,7 @@ use engine::generation::Generation;
 use engine::resolve::Resolving;
 use engine::worker::Worker;
 use live::ServerPlace;
+use live::lease::LimitCounts;
 use policy::program::Proxy;
 use tls::certificate::Certificate;
 use tls::x509;
@@ -17,6 +18,7 @@ use super::bgp::{self, BgpPosition};
 use super::metric::{METRICS, Metric, PROCESS, Shape, TABLES, Type};
 use super::sample::{Samples, labels_of, number};
 use super::selection::{SCOPES, Scope, Selection};
+use super::stores::{self, Part};
 use super::text::{Labels, PIECE, begin};
 use crate::field::Value;
 use crate::statistics::process::{ProcessInfo, ROWS};
@@ -59,6 +61,8 @@ pub(super) struct KeptLabels {
     next: usize,
     /// The certificates in use; collected when the first one is written.
     certificates: Vec<Arc<Certificate>>,
+    /// The numbers of limits, by their index; collected before the first of them is written.
+    limits: Vec<LimitCounts>,
 }
 
 impl KeptLabels {
@@ -125,6 +129,7 @@ impl Output<'_> {
             Scope::StickTable => self.tables(place, out),
             Scope::Resolver => self.resolvers(place, out),
             Scope::Certificate => self.certificates(place, kept, out),
+            Scope::Store => self.stores(place, kept, out),
             Scope::Bgp => self.bgp(place, out),
         })
     }
@@ -294,6 +299,21 @@ impl Output<'_> {
             ScrapePosition { object: place.object + PIECE, ..place }
         } else {
             place.next_scope()
+        }
+    }
+
+    /// Writes the metrics of stores and limits: Weir's own. The numbers of a limit are sums over its keys: one limit per piece.
+    fn stores(&self, place: ScrapePosition, kept: &mut KeptLabels, out: &mut String) -> ScrapePosition {
+        if let Some(limit) = self.worker.process.live.limits.get(kept.limits.len()) {
+            kept.limits.push(limit.counts());
+            return place;
+        }
+        let (worker, selection) = (self.worker, self.selection);
+        let part = Part { worker, selection, metric: place.metric, object: place.object };
+        match stores::write(&part, &kept.limits, out) {
+            None => place.next_scope(),
+            Some(false) => place.next_metric(),
+            Some(true) => ScrapePosition { object: place.object + PIECE, ..place },
         }
     }
 

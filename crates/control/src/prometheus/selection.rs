@@ -16,11 +16,12 @@ pub(super) enum Scope {
     Resolver,
     /// Weir's own; only if requested by their names.
     Certificate,
+    Store,
     Bgp,
 }
 
 /// All scopes, in the order of the output.
-pub(super) const SCOPES: [(Scope, &str); 9] = [
+pub(super) const SCOPES: [(Scope, &str); 10] = [
     (Scope::Global, "global"),
     (Scope::Frontend, "frontend"),
     (Scope::Listener, "listener"),
@@ -29,11 +30,12 @@ pub(super) const SCOPES: [(Scope, &str); 9] = [
     (Scope::StickTable, "sticktable"),
     (Scope::Resolver, "resolver"),
     (Scope::Certificate, "certificate"),
+    (Scope::Store, "store"),
     (Scope::Bgp, "bgp"),
 ];
 
 /// Number of scopes of Weir's own, which are the last ones.
-const OWN: usize = 2;
+const OWN: usize = 3;
 
 /// HAProxy's scopes, which a request without `scope` selects.
 const ALL: u16 = (1 << (SCOPES.len() - OWN)) - 1;
@@ -150,7 +152,7 @@ mod tests {
 
     #[test]
     fn scopes_are_read_in_their_order() {
-        let own = ["certificate", "bgp"];
+        let own = ["certificate", "store", "bgp"];
         let all: Vec<&str> = SCOPES.iter().map(|(_, name)| *name).filter(|name| !own.contains(name)).collect();
         let more = [&all[..], &["certificate"]].concat();
         for (target, wanted) in [
@@ -164,6 +166,7 @@ mod tests {
             ("/metrics?scope=certificate", Some(vec!["certificate"])),
             ("/metrics?scope=certificate&scope=*", Some(more.clone())),
             ("/metrics?scope=*&scope=certificate", Some(more)),
+            ("/metrics?scope=store", Some(vec!["store"])),
             ("/metrics?scope=bgp", Some(vec!["bgp"])),
             ("/metrics?scope=global#&scope=server", Some(vec!["global"])),
             ("/metrics?SCOPE=global&=x&&", Some(all)),

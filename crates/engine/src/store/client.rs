@@ -17,7 +17,7 @@ use super::fault::Fault;
 
 /// Maximum number of commands without an answer.
 const MOST_COMMANDS: usize = 4_096;
-/// Maximum size of the commands that were not written yet, in bytes.
+/// Maximum size of the commands that were not written yet, in bytes: those in the queue, and those that the connection has taken.
 const MOST_BYTES: usize = 4 << 20;
 
 /// Why a command has no answer.
@@ -59,8 +59,10 @@ struct Queue {
     is_ready: bool,
     /// The last fault, until the store can be used.
     fault: Option<Fault>,
-    /// Encoded commands that were not written yet.
+    /// Encoded commands that the connection has not taken yet.
     bytes: Vec<u8>,
+    /// Bytes that it has taken and keeps.
+    taken: usize,
     /// The answers that are expected for them.
     waiting: Vec<Arc<Slot>>,
     /// Number of commands that were written and have no answer.
@@ -164,7 +166,8 @@ impl Client {
         }
         let size: usize = arguments.iter().map(|argument| argument.len() + 16).sum();
         let commands = queue.waiting.len() + queue.in_flight;
-        if commands >= MOST_COMMANDS || queue.bytes.len().saturating_add(size) > MOST_BYTES {
+        let bytes = queue.bytes.len().saturating_add(queue.taken).saturating_add(size);
+        if commands >= MOST_COMMANDS || bytes > MOST_BYTES {
             self.counts.refused.fetch_add(1, Relaxed);
             return Err(Failure::Full);
         }
@@ -213,19 +216,18 @@ impl Client {
     pub(super) fn end(&self, fault: Fault) {
         let mut queue = self.lock();
         (queue.is_ready, queue.fault, queue.in_flight) = (false, Some(fault), 0);
-        queue.bytes = Vec::new();
+        (queue.bytes, queue.taken) = (Vec::new(), 0);
         let waiting = std::mem::take(&mut queue.waiting);
         drop(queue);
         self.counts.faults.fetch_add(1, Relaxed);
         waiting.iter().for_each(|slot| slot.set(Err(Failure::Lost)));
     }
 
-    /// Counts answers: as many further commands are accepted.
-    pub(super) fn note_answers(&self, count: usize) {
-        if count > 0 {
-            let mut queue = self.lock();
-            queue.in_flight = queue.in_flight.saturating_sub(count);
-        }
+    /// Counts answers, and the bytes that the connection keeps: as many further commands are accepted.
+    pub(super) fn note_progress(&self, answers: usize, kept: usize) {
+        let mut queue = self.lock();
+        queue.in_flight = queue.in_flight.saturating_sub(answers);
+        queue.taken = kept;
     }
 
     /// Takes the commands that were not written yet, and registers the calling task for the next one.
@@ -236,6 +238,7 @@ impl Client {
         }
         queue.in_flight += queue.waiting.len();
         out.bytes.append(&mut queue.bytes);
+        queue.taken = out.bytes.len();
         let deadline = out.deadline;
         out.slots.extend(queue.waiting.drain(..).map(|slot| (slot, deadline)));
         queue.task = Some(cx.waker().clone());

@@ -17,7 +17,7 @@ use config::spec::LogLevel;
 use conn::dial::dial;
 use conn::transport::Transport;
 use rt::net::ConnectOptions;
-use wire::resp::{OwnedReply, next_reply, push_command};
+use wire::resp::{OwnedReply, ReplyScan, next_reply, push_command};
 
 use super::client::{Client, Failure, Outgoing, Pending, Slot};
 use super::fault::Fault;
@@ -29,6 +29,8 @@ use crate::worker::Worker;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// Longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Capacity of the output that is kept, in bytes.
+const KEPT: usize = 64 * 1024;
 /// Duration of a connection after which the next pause is the first one again.
 const STABLE: Duration = Duration::from_secs(10);
 
@@ -92,6 +94,8 @@ fn report(worker: &Worker, client: &Client, fault: Option<&Fault>) {
 struct Link {
     stream: Transport,
     input: Buffer,
+    /// The search for the end of the next answer.
+    scan: ReplyScan,
     output: Vec<u8>,
     written: usize,
     /// Expected answers, in order.
@@ -121,6 +125,7 @@ impl Link {
             Some(Ok(stream)) => Ok(Self {
                 stream,
                 input: Buffer::with_capacity(plan.answer_size),
+                scan: ReplyScan::default(),
                 output: Vec::new(),
                 written: 0,
                 slots: VecDeque::new(),
@@ -191,7 +196,7 @@ impl Link {
             return Poll::Ready(fault);
         }
         let polled = self.poll_io(cx, client);
-        client.note_answers(std::mem::take(&mut self.answered));
+        client.note_progress(std::mem::take(&mut self.answered), self.output.len());
         polled
     }
 
@@ -204,11 +209,7 @@ impl Link {
                 Poll::Pending => break,
             }
         }
-        if self.written == self.output.len() {
-            self.output.clear();
-            self.output.shrink_to(64 * 1024);
-            self.written = 0;
-        }
+        self.drop_written();
         loop {
             match self.stream.poll_read(cx, &mut self.input) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Fault::Closed),
@@ -229,13 +230,22 @@ impl Link {
         self.timer.poll_expired(cx).map(|()| Fault::NoAnswer(client.plan.server_timeout))
     }
 
+    /// Drops what was written, once it is half of the output at least: each byte is moved a bounded number of times.
+    fn drop_written(&mut self) {
+        if self.written > 0 && self.written >= self.output.len() / 2 {
+            self.output.drain(..self.written);
+            self.output.shrink_to(self.output.len().max(KEPT));
+            self.written = 0;
+        }
+    }
+
     /// Assigns the answers that have arrived.
     fn assign(&mut self, most: usize) -> Result<(), Fault> {
         while !self.input.is_empty() {
-            let (reply, taken) = match next_reply(self.input.data(), most) {
-                Ok(Ok(reply)) => reply,
-                Ok(Err(_)) => break,
-                Err(_) => return Err(Fault::Malformed),
+            let Some(length) = self.scan.end(self.input.data(), most).map_err(|_| Fault::Malformed)? else { break };
+            self.scan = ReplyScan::default();
+            let Ok(Ok((reply, taken))) = next_reply(&self.input.data()[..length], most) else {
+                return Err(Fault::Malformed);
             };
             let (slot, _) = self.slots.pop_front().ok_or(Fault::Unrequested)?;
             slot.set(Ok(OwnedReply::from(reply)));

@@ -142,14 +142,14 @@ impl Leases {
     fn load(&mut self, batch: Option<Batch>) {
         match self.client.send(&[b"SCRIPT", b"LOAD", script::TEXT]) {
             Ok(pending) => self.flights.push(Flight::Load(pending, batch)),
-            Err(_) => batch.iter().for_each(|batch| self.settle_without(batch)),
+            Err(_) => batch.iter().for_each(|batch| self.restore(batch)),
         }
     }
 
-    /// Treats requests as answered with nothing.
-    fn settle_without(&self, batch: &Batch) {
+    /// Takes back requests that were not sent.
+    fn restore(&self, batch: &Batch) {
         let Some(limit) = self.limit(batch.limit) else { return };
-        batch.asks.iter().for_each(|ask| limit.settle(ask, Grant::Tokens { count: 0, left: 0 }));
+        batch.asks.iter().for_each(|ask| limit.restore(ask));
     }
 
     fn note_nodes(&mut self, answer: &OwnedReply, sent: Moment) {
@@ -180,7 +180,8 @@ impl Leases {
             return self.client.complain(Fault::Unexpected { command: "EVALSHA" });
         };
         let Some(limit) = self.limit(batch.limit) else { return };
-        asks.iter().zip(&grants).for_each(|(ask, grant)| limit.settle(ask, *grant));
+        let now = rt::now();
+        asks.iter().zip(&grants).for_each(|(ask, grant)| limit.settle(ask, *grant, now));
         if let Some((ask, _)) = asks.iter().zip(&grants).find(|(_, grant)| **grant == Grant::Foreign) {
             let (store, limit) = (&self.client.plan.name, &limit.plan.name);
             let key = String::from_utf8_lossy(&ask.key).replace(char::is_control, "");
@@ -218,7 +219,7 @@ impl Leases {
         for at in 0..self.limits.len() {
             let index = self.limits[at];
             let Some(limit) = self.limit(index) else { continue };
-            limit.ask_urgent(now, MOST_KEYS, &mut asks);
+            limit.ask_urgent(now, delay, MOST_KEYS, &mut asks);
             if is_due {
                 limit.ask_due(now, delay, MOST_KEYS, &mut asks);
             }
@@ -240,12 +241,12 @@ impl Leases {
         self.client.send(&arguments).ok()
     }
 
-    /// Requests tokens. Without space in the queue, the keys count as answered with nothing.
+    /// Requests tokens. Without space in the queue, the next request of each key has its debt.
     fn send(&mut self, batch: Batch) {
         let Some(limit) = self.limit(batch.limit) else { return };
         match self.command(&script::take(&self.client, limit, self.delay(), &batch.asks)) {
             Some(pending) => self.flights.push(Flight::Take(pending, batch)),
-            None => self.settle_without(&batch),
+            None => self.restore(&batch),
         }
     }
 }

@@ -12,18 +12,19 @@ if ARGV[1] == 'nodes' then
   return redis.call('ZCARD', KEYS[1])
 end
 
--- take <interval> <burst> <advance> { <spent> <want> }...: for each key, takes the tokens that were spent (negative: gives them
--- back) and as many as available of those wanted, 'advance' more than there are. Returns for each the tokens granted and those left;
--- -1: the key holds other data.
+-- take <interval> <burst> <advance> { <spent> <age> <want> }...: for each key, takes the tokens that were spent during 'age'
+-- microseconds (negative: gives them back) and as many as available of those wanted, 'advance' more than there are. Returns for each
+-- the tokens granted and those left; -1: the key holds other data. A key is kept for as long as an age may be.
+local kept = 2000000
 local interval = tonumber(ARGV[2])
 local tolerance, advance = interval * tonumber(ARGV[3]), interval * tonumber(ARGV[4])
 local result = {}
 for i, key in ipairs(KEYS) do
-  local spent, want = tonumber(ARGV[3 + 2 * i]), tonumber(ARGV[4 + 2 * i])
+  local spent, age, want = tonumber(ARGV[2 + 3 * i]), tonumber(ARGV[3 + 3 * i]), tonumber(ARGV[4 + 3 * i])
   local stored = redis.pcall('GET', key)
   local arrival = nil
   if stored == false then
-    arrival = now
+    arrival = now - kept
   elseif type(stored) == 'string' then
     arrival = tonumber(stored)
   end
@@ -33,18 +34,21 @@ for i, key in ipairs(KEYS) do
     result[2 * i] = 0
   else
     if spent > 0 then
-      arrival = math.max(arrival, now)
+      arrival = math.max(arrival, now - age)
     end
-    arrival = math.max(arrival + spent * interval, now)
-    local count = math.max(0, math.min(want, math.floor((now + tolerance + advance - arrival) / interval)))
-    arrival = math.min(arrival + count * interval, now + 8 * tolerance + advance)
-    if arrival > now then
-      redis.call('SET', key, string.format('%.17g', arrival), 'PX', math.max(1, math.ceil((arrival - now) / 1000)))
+    arrival = arrival + spent * interval
+    local count = math.max(0, math.min(want, math.floor((now + tolerance + advance - math.max(arrival, now)) / interval)))
+    if count > 0 then
+      arrival = math.max(arrival, now) + count * interval
+    end
+    arrival = math.min(arrival, now + 8 * tolerance + advance)
+    if arrival > now - kept then
+      redis.call('SET', key, string.format('%.17g', arrival), 'PX', math.max(1, math.ceil((arrival - now + kept) / 1000)))
     elseif stored then
       redis.call('DEL', key)
     end
     result[2 * i - 1] = count
-    result[2 * i] = math.floor((now + tolerance - arrival) / interval)
+    result[2 * i] = math.floor((now + tolerance - math.max(arrival, now)) / interval)
   end
 end
 return result

@@ -16,6 +16,8 @@ use super::fault::Fault;
 pub(super) const TEXT: &[u8] = include_bytes!("script.lua");
 /// Time after which a node that has not reported counts as gone.
 const PRESENCE: Duration = Duration::from_secs(5);
+/// Maximum delay of a command that makes tokens older.
+const LONGEST_DELAY: Duration = Duration::from_secs(1);
 
 /// Returns the name of the script in the store: its SHA-1 digest in hexadecimal.
 pub(super) fn digest() -> &'static str {
@@ -65,7 +67,10 @@ pub(super) fn take(client: &Client, limit: &Limit, delay: Duration, asks: &[Ask]
     command.push(limit.plan.burst.to_string().into());
     command.push(limit.advance(delay).to_string().into());
     for ask in asks {
+        // A part of the delay passes until the store has it.
+        let age = ask.age + delay.min(LONGEST_DELAY) / 2;
         command.push(ask.spent.to_string().into());
+        command.push(age.as_micros().to_string().into());
         command.push(ask.want.to_string().into());
     }
     command

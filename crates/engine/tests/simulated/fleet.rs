@@ -2,12 +2,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use engine::store::Stores;
+use engine::store::{Client, Failure, Stores};
 use rt::sim::Link;
 use testkit::{Peer, Service, sleep};
-use wire::resp::{Reply, next_reply};
+use wire::resp::{OwnedReply, Reply, next_reply};
 
 use crate::world::*;
 
@@ -30,6 +32,10 @@ struct Store {
     /// Number of nodes, and tokens that it has for every key.
     nodes: Cell<i64>,
     tokens: Cell<i64>,
+    /// It reads nothing.
+    is_paused: Cell<bool>,
+    /// It sends each byte by itself.
+    drips: Cell<bool>,
 }
 
 impl Store {
@@ -40,6 +46,8 @@ impl Store {
             has_script: Cell::new(false),
             nodes: Cell::new(2),
             tokens: Cell::new(100),
+            is_paused: Cell::new(false),
+            drips: Cell::new(false),
         })
     }
 
@@ -51,6 +59,9 @@ impl Store {
             async move {
                 let mut input = Vec::new();
                 loop {
+                    while store.is_paused.get() {
+                        sleep(1).await;
+                    }
                     let some = peer.receive_some().await;
                     if some.is_empty() {
                         return;
@@ -62,8 +73,14 @@ impl Store {
                         let words = command.iter().map(|word| String::from_utf8_lossy(word).into_owned());
                         let words: Vec<_> = words.filter(|word| word.len() < 100).collect();
                         store.commands.borrow_mut().push(words.join(" "));
-                        if !peer.try_send(answer).await {
-                            return;
+                        let piece = if store.drips.get() { 1 } else { answer.len().max(1) };
+                        for piece in answer.chunks(piece) {
+                            if !peer.try_send(piece).await {
+                                return;
+                            }
+                            if store.drips.get() {
+                                sleep(1).await;
+                            }
                         }
                     }
                 }
@@ -79,7 +96,8 @@ impl Store {
             }
             sleep(1).await;
         }
-        panic!("{text} is missing: {:?}", self.commands.borrow());
+        let commands = self.commands.borrow();
+        panic!("{text} is missing: {:?}", &commands[commands.len().saturating_sub(10)..]);
     }
 }
 
@@ -112,7 +130,7 @@ fn sound(store: &Store, command: &[Vec<u8>]) -> Vec<u8> {
             let mut answer = format!("*{}\r\n", 2 * keys);
             for at in 0..keys {
                 let number = |at: usize| std::str::from_utf8(&arguments[at]).unwrap().parse::<i64>().unwrap();
-                let (spent, want) = (number(4 + 2 * at), number(5 + 2 * at));
+                let (spent, want) = (number(4 + 3 * at), number(6 + 3 * at));
                 let left = store.tokens.get() - spent;
                 let granted = want.min(left).max(0);
                 store.tokens.set(left - granted);
@@ -120,7 +138,7 @@ fn sound(store: &Store, command: &[Vec<u8>]) -> Vec<u8> {
             }
             answer.into()
         }
-        "AUTH" | "SELECT" => b"+OK\r\n".into(),
+        "AUTH" | "SELECT" | "SET" => b"+OK\r\n".into(),
         other => panic!("{other}"),
     }
 }
@@ -267,6 +285,88 @@ fn a_store_that_hangs_delays_no_request() {
         wait(&world, false).await;
         assert!(rt::now().saturating_since(begun) >= Duration::from_millis(5_000));
         assert_eq!(admitted("/b", 1).await, 0);
+    });
+}
+
+/// Sends commands of that size until the queue is full; returns their number.
+async fn fill(client: &Client, size: usize) -> usize {
+    let value = vec![b'x'; size];
+    let mut sent = 0;
+    loop {
+        match client.send(&[b"SET", b"key", &value]) {
+            Ok(_) => sent += 1,
+            Err(failure) => {
+                assert_eq!(failure, Failure::Full);
+                return sent;
+            }
+        }
+        if sent % 20 == 0 {
+            // The connection takes them.
+            sleep(1).await;
+        }
+    }
+}
+
+#[test]
+fn debts_outlive_a_queue_that_is_full() {
+    limited("timeout server 5s", "closed").run(|world| async move {
+        let store = Store::new(sound);
+        store.open(&world);
+        wait(&world, true).await;
+        store.is_paused.set(true);
+        let client = Arc::clone(world.shared().service::<Stores>().find("fleet").unwrap());
+        fill(&client, 1).await;
+        assert_eq!(admitted("/a", 10).await, 10);
+        sleep(500).await;
+        // Presence, and requests of tokens.
+        assert!(client.counts.refused.load(Relaxed) >= 3);
+        store.is_paused.set(false);
+        store.wait("limit:paths:/a take").await;
+        assert!(is_up(&world));
+        let commands = store.commands.borrow();
+        let taken = commands.iter().find(|command| command.contains("limit:paths:/a take")).unwrap();
+        assert_eq!(taken.split(' ').rev().nth(2), Some("10"), "{taken}");
+    });
+}
+
+#[test]
+fn answers_may_arrive_byte_by_byte() {
+    limited("", "closed").seeds(0..2).run(|world| async move {
+        let store = Store::new(sound);
+        store.drips.set(true);
+        store.open(&world);
+        wait(&world, true).await;
+        let client = Arc::clone(world.shared().service::<Stores>().find("fleet").unwrap());
+        let pending: Vec<_> = (0..3).map(|_| client.send(&[b"SET", b"key", b"x"]).unwrap()).collect();
+        for answer in pending {
+            assert_eq!(answer.await, Ok(OwnedReply::Simple(b"OK"[..].into())));
+        }
+        assert_eq!(admitted("/a", 1).await, 1);
+        store.wait("limit:paths:/a take").await;
+        sleep(1_000).await;
+        assert!(is_up(&world));
+    });
+}
+
+/// What waits for a socket that is full counts as well.
+#[test]
+fn the_bytes_of_commands_are_bounded() {
+    limited("timeout server 1h", "closed").workers(&[1]).run(|world| async move {
+        let store = Store::new(sound);
+        store.open(&world);
+        wait(&world, true).await;
+        let client = Arc::clone(world.shared().service::<Stores>().find("fleet").unwrap());
+        for _ in 0..2 {
+            store.is_paused.set(true);
+            let sent = fill(&client, 60_000).await;
+            // 4 MB, and what the network has taken.
+            assert!((60..150).contains(&sent), "{sent}");
+            store.is_paused.set(false);
+            for _ in 0..sent {
+                sleep(100).await;
+            }
+            assert!(is_up(&world));
+        }
     });
 }
 

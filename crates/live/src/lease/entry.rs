@@ -2,6 +2,10 @@
 
 use super::plan::LimitPlan;
 use base::moment::Moment;
+use std::time::Duration;
+
+/// Maximum age of a debt.
+const OLDEST: Duration = Duration::from_secs(1);
 
 /// The rate of a limit in nanoseconds.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +33,8 @@ pub(super) const IN_FLIGHT: u8 = 4;
 pub(super) const FOREIGN: u8 = 8;
 /// Used since the hand of eviction has passed.
 pub(super) const RECENT: u8 = 16;
+/// The rate of this node, which is the only one, includes what the store knew of the key.
+pub(super) const ALONE: u8 = 32;
 
 /// A key.
 #[derive(Debug, Clone, Copy, Default)]
@@ -50,8 +56,10 @@ pub(super) struct Entry {
     pub(super) debt: u32,
     /// Requests since the last request to the store.
     pub(super) demand: u32,
-    /// Time of that, in milliseconds.
+    /// Time of that, or of the first request in the epoch or after a pause, in milliseconds.
     pub(super) asked: u32,
+    /// Tokens that the store had left at its last answer; the maximum before there is one.
+    pub(super) left: i32,
     /// Consecutive refreshes without demand.
     pub(super) idle: u8,
     pub(super) flags: u8,
@@ -59,9 +67,10 @@ pub(super) struct Entry {
 
 impl Entry {
     /// Forgets what was learned from the store. `allowance`: tokens that may be taken before it answers.
-    pub(super) fn begin(&mut self, epoch: u32, allowance: u32) {
+    pub(super) fn begin(&mut self, epoch: u32, allowance: u32, now: Moment) {
         (self.epoch, self.tokens, self.debt, self.allowance) = (epoch, 0, 0, allowance);
-        self.flags &= !(IN_FLIGHT | FOREIGN);
+        (self.demand, self.asked, self.left) = (0, millis(now), i32::MAX);
+        self.flags &= !(IN_FLIGHT | FOREIGN | ALONE);
     }
 
     /// Admits a request if the rate of this node allows it (generic cell rate algorithm).
@@ -78,13 +87,41 @@ impl Entry {
         self.arrival = self.arrival.max(now.as_nanos()).saturating_add(pace.interval);
     }
 
-    /// Takes a token. False: there is none.
+    /// Returns how many tokens the store has at most, from its last answer and what it has added since a time in milliseconds.
+    pub(super) fn left(&self, pace: &Pace, since: u32, now: Moment) -> i64 {
+        let elapsed = u64::from(millis(now).wrapping_sub(since)) * 1_000_000;
+        i64::from(self.left).saturating_add((elapsed / pace.interval) as i64)
+    }
+
+    /// Returns the time since the tokens of the debt began to be taken, as if each was taken when the one before had been added again.
+    pub(super) fn debt_age(&self, pace: &Pace, now: Moment) -> Duration {
+        if self.debt == 0 {
+            return Duration::ZERO;
+        }
+        let began = self.arrival.saturating_sub(pace.interval.saturating_mul(self.debt.into()));
+        Duration::from_nanos(now.as_nanos().saturating_sub(began)).min(OLDEST)
+    }
+
+    /// Brings the rate of this node forward, so that it admits no more than the store has left and this node holds. Since a time in
+    /// milliseconds, no earlier request was unknown to the store.
+    pub(super) fn catch_up(&mut self, pace: &Pace, since: u32, now: Moment) {
+        let held = i64::from(self.tokens) - i64::from(self.debt);
+        // One more: the store has rounded down.
+        let remaining = self.left(pace, since, now).saturating_add(held).saturating_add(1);
+        let burst = (pace.tolerance / pace.interval) as i64;
+        // The store bounds what is taken in the same way.
+        let taken = burst.saturating_sub(remaining).clamp(0, burst.saturating_mul(8)) as u64;
+        self.arrival = self.arrival.max(now.as_nanos().saturating_add(taken.saturating_mul(pace.interval)));
+    }
+
+    /// Takes a token; `most`: maximum number without a lease. False: there is none.
     #[inline]
-    pub(super) fn spend(&mut self) -> bool {
+    pub(super) fn spend(&mut self, most: u32) -> bool {
         if self.tokens > 0 {
             self.tokens -= 1;
             return true;
         }
+        self.allowance = self.allowance.min(most);
         if self.allowance == 0 {
             return false;
         }
@@ -96,4 +133,9 @@ impl Entry {
     pub(super) fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
+}
+
+/// Returns milliseconds that wrap.
+pub(super) fn millis(now: Moment) -> u32 {
+    (now.as_nanos() / 1_000_000) as u32
 }

@@ -22,8 +22,8 @@ use base::moment::Moment;
 use config::spec::LostMode;
 use entry::Pace;
 use expression::pattern::Key;
-use shard::{Shard, Target};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use shard::{Shard, Target, Terms};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -75,6 +75,14 @@ impl Limits {
 #[repr(align(128))]
 struct Part(Mutex<Shard>);
 
+/// Decisions without a key, while the store is lost. On its own cache lines: the other fields of a limit are only read.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct LostCounts {
+    admitted: AtomicU64,
+    exceeded: AtomicU64,
+}
+
 /// Requests of one call over the shards.
 struct Round<'a> {
     /// The shard at which the next call begins.
@@ -93,6 +101,8 @@ pub struct Limit {
     key: Key,
     pace: Pace,
     parts: Box<[Part]>,
+    /// Decisions of `lost open` and `lost closed`.
+    lost: LostCounts,
     /// The shards at which the next calls of [`Self::ask_urgent`] and [`Self::ask_due`] begin: those that the last ones have not
     /// reached.
     urgent_start: AtomicUsize,
@@ -107,7 +117,8 @@ impl Limit {
         let most = (plan.size / shards).max(1);
         let parts = (0..shards).map(|_| Part(Mutex::new(Shard::new(most)))).collect();
         let (urgent_start, due_start) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { pace: Pace::of(&plan), plan, standing, key, parts, urgent_start, due_start }
+        let lost = LostCounts::default();
+        Self { pace: Pace::of(&plan), plan, standing, key, parts, lost, urgent_start, due_start }
     }
 
     /// Takes one token of a key. Returns true if the limit is exceeded: there was none.
@@ -116,15 +127,28 @@ impl Limit {
         let epoch = self.standing.epoch();
         let is_lost = Standing::is_lost(epoch);
         match self.plan.lost {
-            LostMode::Open if is_lost => return false,
-            LostMode::Closed if is_lost => return true,
+            LostMode::Open if is_lost => {
+                self.lost.admitted.fetch_add(1, Relaxed);
+                return false;
+            }
+            LostMode::Closed if is_lost => {
+                self.lost.exceeded.fetch_add(1, Relaxed);
+                return true;
+            }
             _ => {}
         }
         let hash = self.key.bytes(key.bytes());
         let at = (hash >> 32) as usize & (self.parts.len() - 1);
+        let terms = self.terms(epoch);
         let mut shard = self.shard(at);
-        let slot = shard.obtain(hash as u32, key.bytes(), epoch, || self.standing.first_allowance(self.plan.burst));
-        !shard.take(slot, &self.pace, self.plan.lost, now)
+        let slot = shard.obtain(hash as u32, key.bytes(), &terms, now);
+        !shard.take(slot, &terms, now)
+    }
+
+    #[inline]
+    fn terms(&self, epoch: u32) -> Terms<'_> {
+        let (burst, lost) = (self.plan.burst, self.plan.lost);
+        Terms { pace: &self.pace, burst, lost, standing: &self.standing, epoch }
     }
 
     /// Every change is a single step, so a panic elsewhere does not corrupt it.
@@ -133,25 +157,27 @@ impl Limit {
         self.parts[at].0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds requests to the store for keys whose state is unknown there or whose tokens are used up, `most` at a time.
-    pub fn ask_urgent(&self, now: Moment, most: usize, out: &mut Vec<Ask>) {
-        let target = Target { ahead: REFRESH, most: u32::MAX, epoch: self.standing.epoch() };
+    /// Adds requests to the store for keys whose state is unknown there or whose tokens are used up, `most` at a time. `delay` is the
+    /// time that an answer takes.
+    pub fn ask_urgent(&self, now: Moment, delay: Duration, most: usize, out: &mut Vec<Ask>) {
+        let (pace, epoch) = (&self.pace, self.standing.epoch());
+        let target = Target { now, pace, ahead: REFRESH + delay.min(LONGEST_DELAY), most: u32::MAX, epoch };
         let round = Round { start: &self.urgent_start, most };
-        self.ask(&target, &round, out, |shard, part, most, out| shard.ask_urgent(part, now, &target, most, out));
+        self.ask(&target, &round, out, |shard, part, most, out| shard.ask_urgent(part, &target, most, out));
     }
 
-    /// The same for all keys that were used since the last call. Call it once per [`REFRESH`]; `delay` is the time that an answer
-    /// takes.
+    /// The same for all keys that were used since the last call. Call it once per [`REFRESH`].
     pub fn ask_due(&self, now: Moment, delay: Duration, most: usize, out: &mut Vec<Ask>) {
         let (ahead, epoch) = (REFRESH + delay.min(LONGEST_DELAY), self.standing.epoch());
-        let target = Target { ahead, most: self.plan.burst.saturating_add(self.advance(delay)), epoch };
+        let largest = self.plan.burst.saturating_add(self.advance(delay));
+        let target = Target { now, pace: &self.pace, ahead, most: largest, epoch };
         let round = Round { start: &self.due_start, most };
-        self.ask(&target, &round, out, |shard, part, most, out| shard.ask_due(part, now, &target, most, out));
+        self.ask(&target, &round, out, |shard, part, most, out| shard.ask_due(part, &target, most, out));
     }
 
     fn ask(
         &self,
-        target: &Target,
+        target: &Target<'_>,
         round: &Round<'_>,
         out: &mut Vec<Ask>,
         each: impl Fn(&mut Shard, u32, usize, &mut Vec<Ask>),
@@ -172,22 +198,32 @@ impl Limit {
         }
     }
 
-    /// Returns how many tokens the store grants in advance, beyond the burst: about half of what it adds while tokens are on their
+    /// Returns how many tokens the store grants in advance, beyond the burst: a part of what it adds while tokens are on their
     /// way to nodes or wait there. `delay` is the time that an answer takes.
     pub fn advance(&self, delay: Duration) -> u32 {
         let ahead = (REFRESH + delay.min(LONGEST_DELAY)).as_nanos() as u64;
-        u32::try_from(ahead / 2 / self.plan.interval()).unwrap_or(u32::MAX)
+        u32::try_from(ahead / 5 * 3 / self.plan.interval()).unwrap_or(u32::MAX)
     }
 
     /// Applies an answer of the store. An answer for a key that has been evicted is dropped.
-    pub fn settle(&self, ask: &Ask, grant: Grant) {
+    pub fn settle(&self, ask: &Ask, grant: Grant, now: Moment) {
         if (ask.part as usize) < self.parts.len() {
-            self.shard(ask.part as usize).settle(ask, grant, &self.standing);
+            let terms = self.terms(self.standing.epoch());
+            self.shard(ask.part as usize).settle(ask, grant, &terms, now);
         }
     }
 
-    /// Returns the sums over all shards.
+    /// Takes back a request that was not sent. One for a key that has been evicted is dropped.
+    pub fn restore(&self, ask: &Ask) {
+        if (ask.part as usize) < self.parts.len() {
+            self.shard(ask.part as usize).restore(ask);
+        }
+    }
+
+    /// Returns the sums over all shards, and of the decisions while the store was lost.
     pub fn counts(&self) -> LimitCounts {
-        (0..self.parts.len()).fold(LimitCounts::default(), |sum, part| sum.plus(&self.shard(part).counts()))
+        let (admitted, exceeded) = (self.lost.admitted.load(Relaxed), self.lost.exceeded.load(Relaxed));
+        let lost = LimitCounts { admitted, exceeded, ..LimitCounts::default() };
+        (0..self.parts.len()).fold(lost, |sum, part| sum.plus(&self.shard(part).counts()))
     }
 }

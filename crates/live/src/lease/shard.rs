@@ -2,7 +2,7 @@
 //! than its maximum.
 
 use super::ask::{Ask, Grant};
-use super::entry::{ACTIVE, Entry, FOREIGN, IN_FLIGHT, Pace, RECENT, URGENT};
+use super::entry::{ACTIVE, ALONE, Entry, FOREIGN, IN_FLIGHT, Pace, RECENT, URGENT, millis};
 use super::key;
 use super::standing::Standing;
 use base::moment::Moment;
@@ -19,6 +19,8 @@ const LOOKED_AT: u32 = 16;
 const PATIENCE: u8 = 5;
 /// Minimum time over which demand is averaged, in milliseconds.
 const AVERAGED: u32 = 100;
+/// Minimum time between two requests for a key that has no tokens, in milliseconds.
+const SOON: u32 = 20;
 
 /// Numbers of a limit on this node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -54,7 +56,9 @@ impl LimitCounts {
 }
 
 /// How many tokens a key should have.
-pub(super) struct Target {
+pub(super) struct Target<'a> {
+    pub(super) now: Moment,
+    pub(super) pace: &'a Pace,
     /// The time that they should last.
     pub(super) ahead: Duration,
     /// Maximum number.
@@ -63,13 +67,23 @@ pub(super) struct Target {
     pub(super) epoch: u32,
 }
 
-impl Target {
+impl Target<'_> {
     /// Returns the number of tokens for a demand since `elapsed` milliseconds.
     fn tokens(&self, demand: u32, elapsed: u32) -> u32 {
         let ahead = self.ahead.as_millis() as u64;
         let tokens = u64::from(demand) * ahead / u64::from(elapsed.max(AVERAGED));
         tokens.clamp(1, self.most.into()) as u32
     }
+}
+
+/// The limit of a request, and the state of its store.
+pub(super) struct Terms<'a> {
+    pub(super) pace: &'a Pace,
+    pub(super) burst: u32,
+    pub(super) lost: LostMode,
+    pub(super) standing: &'a Standing,
+    /// State of the store.
+    pub(super) epoch: u32,
 }
 
 /// A shard.
@@ -107,15 +121,15 @@ impl Shard {
     /// Returns the slot of a key, whose state is that of an epoch. Creates it if necessary, evicting another one if the shard is
     /// full.
     #[inline]
-    pub(super) fn obtain(&mut self, hash: u32, key: &[u8], epoch: u32, allowance: impl FnOnce() -> u32) -> usize {
+    pub(super) fn obtain(&mut self, hash: u32, key: &[u8], terms: &Terms<'_>, now: Moment) -> usize {
         let slot = match self.find(hash, key) {
             Some(slot) => slot as usize,
             None => self.insert(hash, key) as usize,
         };
         let entry = &mut self.entries[slot];
         entry.flags |= RECENT;
-        if entry.epoch != epoch {
-            entry.begin(epoch, allowance());
+        if entry.epoch != terms.epoch {
+            entry.begin(terms.epoch, terms.standing.first_allowance(terms.burst), now);
             self.hurry(slot);
         }
         slot
@@ -223,25 +237,33 @@ impl Shard {
 
     /// Takes a token for a request; false: the limit is exceeded.
     #[inline]
-    pub(super) fn take(&mut self, slot: usize, pace: &Pace, lost: LostMode, now: Moment) -> bool {
+    pub(super) fn take(&mut self, slot: usize, terms: &Terms<'_>, now: Moment) -> bool {
+        if !self.entries[slot].has(ACTIVE) {
+            self.resume(slot, terms, now);
+        }
         let entry = &mut self.entries[slot];
         entry.demand = entry.demand.saturating_add(1);
         let is_lost = Standing::is_lost(entry.epoch) || entry.has(FOREIGN);
-        if !entry.has(ACTIVE) {
-            entry.flags |= ACTIVE;
-            self.active.push(slot as u32);
-        }
         let (debt, had) = (entry.debt, entry.tokens);
-        let admitted = match lost {
+        let conforms = entry.conforms(terms.pace, now);
+        // The number of nodes may have grown since the last answer.
+        let most = terms.standing.first_allowance(terms.burst);
+        let admitted = match terms.lost {
             LostMode::Open if is_lost => true,
             LostMode::Closed if is_lost => false,
-            _ => entry.conforms(pace, now) && (is_lost || entry.spend()),
+            _ => conforms && (is_lost || entry.spend(most)),
         };
         if admitted {
-            entry.admit(pace, now);
+            entry.admit(terms.pace, now);
             self.counts.admitted += 1;
         } else {
             self.counts.exceeded += 1;
+            // The store had more than this node.
+            let waits = millis(now).wrapping_sub(entry.asked) >= SOON;
+            if waits && conforms && !is_lost && (1..i32::MAX).contains(&entry.left) {
+                self.hurry(slot);
+            }
+            return false;
         }
         if entry.debt > debt {
             self.counts.optimistic += 1;
@@ -250,24 +272,40 @@ impl Shard {
                 self.hurry(slot);
             }
         }
-        admitted
+        true
+    }
+
+    /// Adds a key to those in use. If it was idle, what may be taken follows from what the store has added since its last answer.
+    fn resume(&mut self, slot: usize, terms: &Terms<'_>, now: Moment) {
+        let entry = &mut self.entries[slot];
+        entry.flags |= ACTIVE;
+        self.active.push(slot as u32);
+        if entry.has(ALONE) && terms.standing.nodes() == 1 {
+            return;
+        }
+        if entry.left < i32::MAX && !Standing::is_lost(entry.epoch) {
+            let left = entry.left(terms.pace, entry.asked, now);
+            entry.allowance = terms.standing.returning_allowance(left, terms.burst);
+            entry.asked = millis(now);
+            self.hurry(slot);
+        }
     }
 
     /// Adds requests for urgent keys, `most` at a time.
-    pub(super) fn ask_urgent(&mut self, part: u32, now: Moment, target: &Target, most: usize, out: &mut Vec<Ask>) {
+    pub(super) fn ask_urgent(&mut self, part: u32, target: &Target<'_>, most: usize, out: &mut Vec<Ask>) {
         for _ in 0..most {
             let Some(slot) = self.urgent.pop() else { return };
             let entry = &mut self.entries[slot as usize];
             entry.flags &= !URGENT;
             if !entry.has(IN_FLIGHT) && entry.epoch == target.epoch {
                 let wanted = target.tokens(entry.demand, AVERAGED);
-                self.push(part, slot, wanted, now, out);
+                self.push(part, slot, wanted, target, out);
             }
         }
     }
 
     /// Adds requests for keys that were used, and removes idle ones from the list.
-    pub(super) fn ask_due(&mut self, part: u32, now: Moment, target: &Target, most: usize, out: &mut Vec<Ask>) {
+    pub(super) fn ask_due(&mut self, part: u32, target: &Target<'_>, most: usize, out: &mut Vec<Ask>) {
         let end = out.len() + most;
         for _ in 0..self.active.len() {
             if out.len() >= end {
@@ -277,7 +315,7 @@ impl Shard {
                 self.cursor = 0;
             }
             let slot = self.active[self.cursor];
-            if self.refresh(part, slot, now, target, out) {
+            if self.refresh(part, slot, target, out) {
                 self.cursor += 1;
             } else {
                 self.entries[slot as usize].flags &= !ACTIVE;
@@ -287,7 +325,7 @@ impl Shard {
     }
 
     /// Adds a request for a key if it is due. False: the key is idle, and has no tokens and no debt.
-    fn refresh(&mut self, part: u32, slot: u32, now: Moment, target: &Target, out: &mut Vec<Ask>) -> bool {
+    fn refresh(&mut self, part: u32, slot: u32, target: &Target<'_>, out: &mut Vec<Ask>) -> bool {
         let entry = &mut self.entries[slot as usize];
         if entry.epoch != target.epoch {
             // It was not used since the store was lost.
@@ -299,15 +337,15 @@ impl Shard {
         }
         if entry.demand > 0 {
             entry.idle = 0;
-            let elapsed = millis(now).wrapping_sub(entry.asked);
+            let elapsed = millis(target.now).wrapping_sub(entry.asked);
             let wanted = target.tokens(entry.demand, elapsed);
-            self.push(part, slot, wanted, now, out);
+            self.push(part, slot, wanted, target, out);
             return true;
         }
         entry.idle = entry.idle.saturating_add(1);
         let is_idle = entry.idle >= PATIENCE;
         if entry.debt > 0 || (is_idle && entry.tokens > 0) {
-            self.push(part, slot, 0, now, out);
+            self.push(part, slot, 0, target, out);
         } else if is_idle {
             return false;
         }
@@ -316,7 +354,8 @@ impl Shard {
 
     /// Adds a request, so that a key has `wanted` tokens: more than twice as many are given back. None is added if there is
     /// nothing to request or to report; demand is then averaged over a longer time.
-    fn push(&mut self, part: u32, slot: u32, wanted: u32, now: Moment, out: &mut Vec<Ask>) {
+    fn push(&mut self, part: u32, slot: u32, wanted: u32, target: &Target<'_>, out: &mut Vec<Ask>) {
+        let now = target.now;
         let entry = &mut self.entries[slot as usize];
         let excess = if entry.tokens > wanted.saturating_mul(2) { entry.tokens - wanted } else { 0 };
         let want = wanted.saturating_sub(entry.tokens);
@@ -324,30 +363,57 @@ impl Shard {
         if want == 0 && spent == 0 {
             return;
         }
+        let age = entry.debt_age(target.pace, now);
         entry.tokens -= excess;
         entry.debt = 0;
-        (entry.demand, entry.asked) = (0, millis(now));
+        let since = std::mem::replace(&mut entry.asked, millis(now));
+        entry.demand = 0;
         entry.flags |= IN_FLIGHT;
         let (generation, epoch) = (entry.generation, entry.epoch);
         let mut key = Vec::new();
         key::push(&self.keys[slot as usize], &mut key);
-        out.push(Ask { part, slot, generation, epoch, key, spent, want });
+        out.push(Ask { part, slot, generation, epoch, since, key, spent, age, want });
     }
 
     /// Applies an answer.
-    pub(super) fn settle(&mut self, ask: &Ask, grant: Grant, standing: &Standing) {
+    pub(super) fn settle(&mut self, ask: &Ask, grant: Grant, terms: &Terms<'_>, now: Moment) {
         let Some(entry) = self.entries.get_mut(ask.slot as usize) else { return };
-        if (entry.generation, entry.epoch) != (ask.generation, ask.epoch) || ask.epoch != standing.epoch() {
+        if (entry.generation, entry.epoch) != (ask.generation, ask.epoch) || ask.epoch != terms.epoch {
             return;
         }
         entry.flags &= !(IN_FLIGHT | FOREIGN);
         match grant {
             Grant::Tokens { count, left } => {
                 entry.tokens = entry.tokens.saturating_add(count.min(ask.want));
-                entry.allowance = standing.allowance(left).saturating_sub(entry.debt);
+                // It would not last until the answer after the next refresh.
+                let is_short = left > 0 && entry.demand > entry.tokens;
+                entry.left = left.clamp(i32::MIN.into(), i64::from(i32::MAX) - 1) as i32;
+                entry.allowance = terms.standing.allowance(left).saturating_sub(entry.debt);
+                if terms.standing.nodes() > 1 {
+                    entry.flags &= !ALONE;
+                } else if !entry.has(ALONE) {
+                    entry.flags |= ALONE;
+                    entry.catch_up(terms.pace, ask.since, now);
+                }
+                if is_short && terms.standing.nodes() > 1 {
+                    self.hurry(ask.slot as usize);
+                }
             }
             Grant::Foreign => entry.flags |= FOREIGN,
         }
+    }
+
+    /// Takes back a request that was not sent: the next one has its debt, and what it wanted.
+    pub(super) fn restore(&mut self, ask: &Ask) {
+        let Some(entry) = self.entries.get_mut(ask.slot as usize) else { return };
+        if (entry.generation, entry.epoch) != (ask.generation, ask.epoch) {
+            return;
+        }
+        entry.flags &= !IN_FLIGHT;
+        entry.demand = entry.demand.saturating_add(ask.want);
+        let count = u32::try_from(ask.spent.unsigned_abs()).unwrap_or(u32::MAX);
+        let place = if ask.spent > 0 { &mut entry.debt } else { &mut entry.tokens };
+        *place = place.saturating_add(count);
     }
 
     /// Returns the numbers of the shard.
@@ -356,9 +422,4 @@ impl Shard {
         let foreign = self.active.iter().filter(|slot| self.entries[**slot as usize].has(FOREIGN)).count() as u64;
         LimitCounts { keys: self.entries.len() as u64, leased, foreign, ..self.counts }
     }
-}
-
-/// Returns milliseconds that wrap.
-fn millis(now: Moment) -> u32 {
-    (now.as_nanos() / 1_000_000) as u32
 }

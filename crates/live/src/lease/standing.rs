@@ -59,6 +59,16 @@ impl Standing {
             nodes => u32::try_from(left.max(0) / (i64::from(nodes) * 4)).unwrap_or(u32::MAX),
         }
     }
+
+    /// Returns how many tokens of a key that was not used for some time may be taken before the store has answered, if it has `left`
+    /// at most: the allowance for a new key if nothing is missing, otherwise that of [`Self::allowance`], rounded up.
+    pub fn returning_allowance(&self, left: i64, burst: u32) -> u32 {
+        match self.nodes() {
+            1 => u32::try_from(left.clamp(0, burst.into())).unwrap_or(0),
+            _ if left >= i64::from(burst) => self.first_allowance(burst),
+            nodes => u32::try_from(left.max(0)).unwrap_or(0).div_ceil(nodes.saturating_mul(4)),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -86,6 +96,13 @@ mod tests {
             standing.set_nodes(nodes);
             let found = (standing.first_allowance(tokens), standing.allowance(tokens.into()));
             assert_eq!(found, (first, later), "{nodes} {tokens}");
+        }
+        let rows =
+            [(1, 7, 7), (1, 30, 20), (1, -1, 0), (2, 20, 5), (2, 19, 3), (2, 1, 1), (2, 0, 0), (2, -3, 0), (3, 50, 4)];
+        for (nodes, left, expected) in rows {
+            let standing = Standing::default();
+            standing.set_nodes(nodes);
+            assert_eq!(standing.returning_allowance(left, 20), expected, "{nodes} {left}");
         }
         let pair = Standing::default();
         pair.set_nodes(2);

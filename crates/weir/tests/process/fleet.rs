@@ -1,14 +1,14 @@
 //! Limits over several nodes, with a real server (section `store`). Without Redis they are skipped with a message.
 
+use crate::services::program;
 use crate::support::{Folder, Running, connect_unix, exchange_on, free_port, wait_until};
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 
-const REDIS: &str = "/usr/bin/redis-server";
-
 /// A Redis server on a UNIX socket.
 struct Redis {
+    program: String,
     folder: Folder,
     _server: Running,
 }
@@ -16,19 +16,16 @@ struct Redis {
 impl Redis {
     /// Starts a server with further arguments; `None`: it is not installed.
     fn start(arguments: &[&str]) -> Option<Self> {
-        if !std::path::Path::new(REDIS).exists() {
-            eprintln!("skipped: {REDIS} is not installed");
-            return None;
-        }
+        let program = program("redis-server")?;
         let folder = Folder::new();
-        let server = Self::run(&folder, arguments);
-        Some(Self { folder, _server: server })
+        let server = Self::run(&program, &folder, arguments);
+        Some(Self { program, folder, _server: server })
     }
 
-    fn run(folder: &Folder, arguments: &[&str]) -> Running {
+    fn run(program: &str, folder: &Folder, arguments: &[&str]) -> Running {
         let at = |name: &str| folder.path(name).display().to_string();
         let common = ["--port", "0", "--unixsocket", &at("redis"), "--save", "", "--dir", &at("")];
-        let server = Running::start(Command::new(REDIS).args(common).args(arguments));
+        let server = Running::start(Command::new(program).args(common).args(arguments));
         wait_until("Redis listens", || UnixStream::connect(folder.path("redis")).is_ok());
         server
     }
@@ -140,7 +137,7 @@ fn a_lost_server_is_connected_again() {
     redis._server = Running::start(&mut Command::new("true"));
     redis.wait("one", "state LOST");
     assert_eq!(redis.get("one", "/b"), 429);
-    redis._server = Redis::run(&redis.folder, &[]);
+    redis._server = Redis::run(&redis.program, &redis.folder, &[]);
     redis.wait("one", "state UP");
     assert_eq!(redis.get("one", "/c"), 200);
     node.send(rustix::process::Signal::TERM);

@@ -47,7 +47,7 @@ pub type Next<'a> = Result<Result<(Reply<'a>, usize), Incomplete>, Malformed>;
 /// # Errors
 /// The bytes are not a reply, or its length or depth exceeds the limit.
 pub fn next_reply(bytes: &[u8], most: usize) -> Next<'_> {
-    let mut reader = Reader { bytes, at: 0, most };
+    let mut reader = Reader::new(bytes, most);
     match reader.reply(DEEPEST) {
         Ok(reply) => Ok(Ok((reply, reader.at))),
         Err(Stop::Incomplete(least)) if least <= most => Ok(Err(Incomplete { least })),
@@ -55,24 +55,64 @@ pub fn next_reply(bytes: &[u8], most: usize) -> Next<'_> {
     }
 }
 
+/// Length of the shortest reply: `+`, and the end of the line.
+pub(super) const SHORTEST: usize = 3;
+
 /// Why decoding has stopped.
-enum Stop {
+pub(super) enum Stop {
     /// The reply has this number of bytes at least.
     Incomplete(usize),
     Malformed,
 }
 
-struct Reader<'a> {
+/// An element of a reply.
+pub(super) enum Element<'a> {
+    Whole(Reply<'a>),
+    /// The beginning of an array with that number of elements.
+    Array(usize),
+}
+
+pub(super) struct Reader<'a> {
     bytes: &'a [u8],
-    at: usize,
+    /// Start of the next element.
+    pub(super) at: usize,
+    /// Number of bytes from there that contain no end of a line.
+    pub(super) looked: usize,
     most: usize,
+    /// Number of bytes that were compared with the end of a line.
+    #[cfg(test)]
+    pub(super) read: usize,
 }
 
 impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8], most: usize) -> Self {
+        Self {
+            bytes,
+            at: 0,
+            looked: 0,
+            most,
+            #[cfg(test)]
+            read: 0,
+        }
+    }
+
+    /// Continues at an element of which that number of bytes contains no end of a line.
+    pub(super) fn from(self, at: usize, looked: usize) -> Self {
+        Self { at, looked, ..self }
+    }
+
     /// Decodes a reply that contains arrays of that depth at most.
     fn reply(&mut self, depth: usize) -> Result<Reply<'a>, Stop> {
+        match self.element()? {
+            Element::Whole(reply) => Ok(reply),
+            Element::Array(count) => self.array(count, depth),
+        }
+    }
+
+    /// Decodes an element. After an incomplete one, the position is its start, or the start of a string.
+    pub(super) fn element(&mut self) -> Result<Element<'a>, Stop> {
         let (kind, line) = self.line()?;
-        Ok(match kind {
+        Ok(Element::Whole(match kind {
             b'+' => Reply::Simple(line),
             b'-' => Reply::Error(line),
             b':' => Reply::Integer(number(line)?),
@@ -81,16 +121,14 @@ impl<'a> Reader<'a> {
                 None => Reply::Nil,
             },
             b'*' => match self.length(line)? {
-                Some(count) => self.array(count, depth)?,
+                Some(count) => return Ok(Element::Array(count)),
                 None => Reply::Nil,
             },
             _ => return Err(Stop::Malformed),
-        })
+        }))
     }
 
     fn array(&mut self, count: usize, depth: usize) -> Result<Reply<'a>, Stop> {
-        /// Length of the shortest reply: `+`, and the end of the line.
-        const SHORTEST: usize = 3;
         let depth = depth.checked_sub(1).ok_or(Stop::Malformed)?;
         let least = count.saturating_mul(SHORTEST).saturating_add(self.at);
         if least > self.bytes.len() {
@@ -110,8 +148,16 @@ impl<'a> Reader<'a> {
 
     /// Takes a line: its first byte, and the rest without its end.
     fn line(&mut self) -> Result<(u8, &'a [u8]), Stop> {
-        let rest = &self.bytes[self.at..];
-        let Some(end) = rest.iter().take(LONGEST_LINE + 1).position(|byte| *byte == b'\r') else {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let within = &rest[..rest.len().min(LONGEST_LINE + 1)];
+        let found = within.iter().skip(self.looked).position(|byte| *byte == b'\r');
+        let looked = found.map_or(within.len(), |found| found + self.looked);
+        #[cfg(test)]
+        {
+            self.read += looked + 1 - self.looked;
+        }
+        self.looked = looked;
+        let Some(end) = found.map(|_| looked) else {
             // A line has its first byte and two at its end.
             let missing = if rest.is_empty() { 3 } else { 2 };
             return Err(if rest.len() > LONGEST_LINE { Stop::Malformed } else { self.missing(missing) });
@@ -121,7 +167,7 @@ impl<'a> Reader<'a> {
             Some(b'\n') => {}
             Some(_) => return Err(Stop::Malformed),
         }
-        self.at += end + 2;
+        (self.at, self.looked) = (self.at + end + 2, 0);
         if self.at > self.most {
             return Err(Stop::Malformed);
         }

@@ -15,15 +15,20 @@ struct Store {
 }
 
 impl Store {
-    fn take(&mut self, limit: &Limit, delay: usize, now: f64, spent: i64, want: u32) -> Grant {
+    fn take(&mut self, limit: &Limit, delay: usize, now: f64, ask: &Ask) -> Grant {
+        let (spent, want) = (ask.spent, ask.want);
         let interval = limit.plan.interval() as f64 / 1e6;
         let tolerance = interval * f64::from(limit.plan.burst);
         let advance = interval * f64::from(limit.advance(Duration::from_millis(delay as u64)));
-        let base = if spent > 0 { self.arrival.max(now) } else { self.arrival };
-        self.arrival = (base + spent as f64 * interval).max(now);
-        let free = ((now + tolerance + advance - self.arrival) / interval).floor();
+        if spent > 0 {
+            self.arrival = self.arrival.max(now - ask.age.as_secs_f64() * 1e3 - delay as f64 / 2.0);
+        }
+        self.arrival += spent as f64 * interval;
+        let free = ((now + tolerance + advance - self.arrival.max(now)) / interval).floor();
         let count = free.clamp(0.0, want.into());
-        self.arrival += count * interval;
+        if count > 0.0 {
+            self.arrival = self.arrival.max(now) + count * interval;
+        }
         let left = ((now + tolerance - self.arrival) / interval).floor();
         Grant::Tokens { count: count as u32, left: left as i64 }
     }
@@ -63,7 +68,7 @@ fn run(plan: &LimitPlan, delay: usize, demands: &[&dyn Fn(usize) -> f64]) -> Out
         let (mut by_nodes, mut by_ideal) = (0, 0);
         for (place, node) in nodes.iter_mut().enumerate() {
             while let Some((_, ask, grant)) = node.answered.pop_front_if(|answer| answer.0 <= millis) {
-                node.limit.settle(&ask, grant);
+                node.limit.settle(&ask, grant, at(millis as u64));
             }
             node.due += (node.demand)(millis) / 1_000.0;
             let count = node.due as usize;
@@ -73,7 +78,7 @@ fn run(plan: &LimitPlan, delay: usize, demands: &[&dyn Fn(usize) -> f64]) -> Out
             let mut asks = Vec::new();
             // Nodes are not in step.
             if (millis + 3 * place) % 10 == 0 {
-                node.limit.ask_urgent(at(millis as u64), 100, &mut asks);
+                node.limit.ask_urgent(at(millis as u64), Duration::from_millis(delay as u64), 100, &mut asks);
             }
             if (millis + 37 * place) % 100 == 0 {
                 let delay = Duration::from_millis(delay as u64);
@@ -81,7 +86,7 @@ fn run(plan: &LimitPlan, delay: usize, demands: &[&dyn Fn(usize) -> f64]) -> Out
             }
             node.asked.extend(asks.into_iter().map(|ask| (millis + delay / 2, ask)));
             while let Some((_, ask)) = node.asked.pop_front_if(|ask| ask.0 <= millis) {
-                let grant = store.take(&node.limit, delay, millis as f64, ask.spent, ask.want);
+                let grant = store.take(&node.limit, delay, millis as f64, &ask);
                 node.answered.push_back((millis + delay / 2, ask, grant));
             }
         }
@@ -110,29 +115,35 @@ fn errors(plan: &LimitPlan, outcome: &Outcome) -> [f64; 2] {
 type Demand<'a> = &'a dyn Fn(usize) -> f64;
 
 #[test]
-fn the_excess_over_ten_seconds_is_below_one_percent() {
+fn errors_over_ten_seconds_are_about_one_percent_at_most() {
     let steady = |rate: f64| move |_: usize| rate;
     let waves = |millis: usize| if millis % 7_000 < 3_000 { 900.0 } else { 30.0 };
     let late = |millis: usize| if millis > 12_000 { 600.0 } else { 0.0 };
     let (hundred, twenty, many, few) = (steady(100.0), steady(20.0), steady(5_000.0), steady(333.0));
-    let rows: [(&str, u32, u32, Vec<Demand<'_>>); 9] = [
-        ("one node", 100, 20, vec![&hundred]),
-        ("below the limit", 100, 100, vec![&twenty, &twenty, &twenty]),
-        ("twice the limit", 100, 100, vec![&hundred, &hundred]),
-        ("far above the limit", 1_000, 1_000, vec![&many, &many, &many, &many]),
-        ("unequal demand", 1_000, 300, vec![&many, &twenty, &few]),
-        ("a small burst", 1_000, 10, vec![&few, &few, &few, &few]),
-        ("waves", 1_000, 1_000, vec![&waves, &waves, &waves]),
-        ("a node that joins late", 1_000, 500, vec![&few, &few, &few, &late]),
-        ("many nodes", 1_000, 1_000, vec![&few; 10]),
+    let pulses = |millis: usize| if millis % 700 < 10 { 5_000.0 } else { 0.0 };
+    let rare = |millis: usize| if millis % 3_000 < 20 { 5_000.0 } else { 0.0 };
+    // The largest shortage with a delay of 100 ms, in percent. Pulses are shorter than that.
+    let rows: [(&str, u32, u32, f64, Vec<Demand<'_>>); 12] = [
+        ("one node", 100, 20, 0.0, vec![&hundred]),
+        ("below the limit", 100, 100, 0.0, vec![&twenty, &twenty, &twenty]),
+        ("twice the limit", 100, 100, 1.0, vec![&hundred, &hundred]),
+        ("far above the limit", 1_000, 1_000, 1.0, vec![&many, &many, &many, &many]),
+        ("unequal demand", 1_000, 300, 1.0, vec![&many, &twenty, &few]),
+        ("a small burst", 1_000, 10, 1.2, vec![&few, &few, &few, &few]),
+        ("waves", 1_000, 1_000, 1.6, vec![&waves, &waves, &waves]),
+        ("a node that joins late", 1_000, 500, 1.5, vec![&few, &few, &few, &late]),
+        ("many nodes", 1_000, 1_000, 1.0, vec![&few; 10]),
+        ("pulses", 100, 20, 100.0, vec![&pulses, &pulses]),
+        ("rare pulses", 20, 30, 100.0, vec![&rare, &rare, &rare]),
+        ("one in pulses", 1_000, 100, 100.0, vec![&few, &pulses, &few]),
     ];
-    for (name, rate, burst, demands) in rows {
+    for (name, rate, burst, most, demands) in rows {
         let plan = plan(rate, burst);
-        for (delay, most_missing) in [(2, 1.0), (100, 3.0)] {
+        for (delay, most) in [(2, if most < 100.0 { 0.5 } else { 100.0 }), (100, most)] {
             let outcome = run(&plan, delay, &demands);
             let [shortage, excess] = errors(&plan, &outcome);
             let found = format!("{name}, delay {delay} ms: {shortage:.3} % fewer, {excess:.3} % more");
-            assert!(excess <= 1.0 && shortage <= most_missing, "{found}");
+            assert!(excess <= 1.0 && shortage <= most, "{found}");
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Limits with a store that is a number: rows of requests and answers.
 
 mod fleet;
+mod knowledge;
+mod reports;
 
 use super::*;
 use config::spec::LostMode;
@@ -29,7 +31,7 @@ fn admitted(limit: &Limit, key: &str, millis: u64, count: usize) -> usize {
 
 fn urgent(limit: &Limit, millis: u64) -> Vec<Ask> {
     let mut asks = Vec::new();
-    limit.ask_urgent(at(millis), 100, &mut asks);
+    limit.ask_urgent(at(millis), Duration::ZERO, 100, &mut asks);
     asks
 }
 
@@ -40,7 +42,12 @@ fn due(limit: &Limit, millis: u64) -> Vec<Ask> {
 }
 
 fn settle(limit: &Limit, asks: &[Ask], count: u32, left: i64) {
-    asks.iter().for_each(|ask| limit.settle(ask, Grant::Tokens { count, left }));
+    settle_at(limit, asks, 0, count, left);
+}
+
+/// The same at a time, which matters to a node that is the only one.
+fn settle_at(limit: &Limit, asks: &[Ask], millis: u64, count: u32, left: i64) {
+    asks.iter().for_each(|ask| limit.settle(ask, Grant::Tokens { count, left }, at(millis)));
 }
 
 /// What was spent and what is wanted, of one request.
@@ -55,6 +62,8 @@ fn a_lost_store_leaves_what_the_line_says() {
         let limit = limit(LimitPlan { lost, ..plan(10, 5) }, 0);
         assert_eq!(admitted(&limit, "a", 0, 20), expected, "{lost:?}");
         assert_eq!(urgent(&limit, 10), []);
+        let counts = limit.counts();
+        assert_eq!((counts.admitted, counts.exceeded), (expected as u64, 20 - expected as u64), "{lost:?}");
     }
 }
 
@@ -132,9 +141,34 @@ fn tokens_of_idle_keys_are_given_back() {
 }
 
 #[test]
+fn a_request_that_was_not_sent_is_repeated() {
+    let limit = limit(plan(1_000, 1_000), 2);
+    admitted(&limit, "a", 0, 100);
+    let asks = urgent(&limit, 10);
+    assert_eq!(numbers(&asks), [(100, 100)]);
+    asks.iter().for_each(|ask| limit.restore(ask));
+    admitted(&limit, "a", 20, 10);
+    let asks = due(&limit, 110);
+    assert_eq!(numbers(&asks), [(110, 110)]);
+    settle(&limit, &asks, 100, 0);
+    // Tokens that are given back stay with the key.
+    admitted(&limit, "a", 120, 1);
+    let asks = due(&limit, 210);
+    assert_eq!((numbers(&asks), limit.counts().leased), (vec![(-98, 0)], 1));
+    asks.iter().for_each(|ask| limit.restore(ask));
+    assert_eq!(limit.counts().leased, 99);
+    // That of another state of the store, or of another key, is dropped.
+    limit.standing.set(true);
+    limit.standing.set(false);
+    admitted(&limit, "a", 220, 1);
+    asks.iter().for_each(|ask| limit.restore(ask));
+    assert_eq!(numbers(&urgent(&limit, 230)), [(1, 1)]);
+}
+
+#[test]
 fn leases_follow_the_demand() {
     // Requests, milliseconds since the last request to the store, tokens wanted.
-    let rows = [(10, 100, 10), (10, 200, 5), (10, 50, 10), (1, 5_000, 1), (5_000, 100, 1_050)];
+    let rows = [(10, 100, 10), (10, 200, 5), (10, 50, 10), (1, 5_000, 1), (5_000, 100, 1_060)];
     for (count, after, expected) in rows {
         let limit = limit(plan(1_000, 1_000), 2);
         admitted(&limit, "a", 0, 1);
@@ -180,7 +214,7 @@ fn a_key_with_other_data_is_lost_alone() {
     for (lost, expected) in [(LostMode::Local, 4), (LostMode::Open, 20), (LostMode::Closed, 0)] {
         let limit = limit(LimitPlan { lost, ..plan(10, 5) }, 1);
         admitted(&limit, "a", 0, 1);
-        urgent(&limit, 0).iter().for_each(|ask| limit.settle(ask, Grant::Foreign));
+        urgent(&limit, 0).iter().for_each(|ask| limit.settle(ask, Grant::Foreign, at(0)));
         assert_eq!((admitted(&limit, "a", 10, 20), admitted(&limit, "b", 10, 20)), (expected, 5), "{lost:?}");
         assert_eq!(limit.counts().foreign, 1);
     }
@@ -228,7 +262,7 @@ fn each_key_is_refreshed_although_a_call_is_bounded() {
     names.iter().for_each(|key| _ = admitted(&limit, key, 0, 1));
     let mut asks = urgent(&limit, 0);
     while asks.len() < 1_000 {
-        limit.ask_urgent(at(0), 300, &mut asks);
+        limit.ask_urgent(at(0), Duration::ZERO, 300, &mut asks);
     }
     settle(&limit, &asks, 1, 1);
     let mut refreshed = std::collections::BTreeSet::new();
@@ -252,7 +286,7 @@ fn the_requests_of_one_call_are_bounded() {
     let mut asks = Vec::new();
     while asks.len() < 1_000 {
         let before = asks.len();
-        limit.ask_urgent(at(10), 300, &mut asks);
+        limit.ask_urgent(at(10), Duration::ZERO, 300, &mut asks);
         assert!(asks.len() - before <= 300 && asks.len() > before);
     }
     asks.sort_by(|one, other| one.key.cmp(&other.key));
