@@ -10,6 +10,7 @@ use super::{
     PickContext, ProxyState, QueuePositions, Removal, ServerCounts, ServerPlan, ServerStatus, Setting, Transition,
 };
 use crate::health::{Health, Operation, Pace, Report, Symptom, Verdict};
+use crate::lease::slots::SlotReading;
 use crate::saved_state::SavedState;
 use balance::Load;
 use base::moment::Moment;
@@ -196,6 +197,15 @@ impl ProxyState {
     pub fn set_maxconn(&self, server: usize, maxconn: Option<u32>) {
         let wakers = self.backend.lock().set_limit(server, maxconn);
         wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Sets the slots that a server may use at most (`maxconn-store`); `u32::MAX`: as many as it has. Requests beyond that are not
+    /// interrupted. Returns its load; `None`: it was removed.
+    pub fn lease_slots(&self, server: usize, slots: u32) -> Option<SlotReading> {
+        let leased = self.backend.lock().lease(server, slots);
+        let (reading, wakers) = leased?;
+        wakers.into_iter().for_each(Waker::wake);
+        Some(reading)
     }
 
     /// Sets the administrative state of a server. In maintenance its queue is moved to the backend's. Leaving

@@ -91,6 +91,8 @@ pub struct Live {
     pub caches: cache::Caches,
     /// Limits of stores, by their index in the program.
     pub limits: lease::Limits,
+    /// Servers whose slots are leased from stores (`maxconn-store`).
+    pub slots: lease::slots::LeasedServers,
     /// Streams granted to multiplexed connections.
     pub stream_shares: Arc<StreamShares>,
 }
@@ -115,8 +117,10 @@ impl Live {
             tables: table::Tables::new(&plan.tables, random.rotate_left(16) ^ 0xd6e8_feb8_6659_fd93),
             caches: cache::Caches::new(&plan.caches, random.rotate_left(48) ^ 0xa076_1d64_78bd_642f),
             limits: lease::Limits::new(&plan.limits, random.rotate_left(8) ^ 0xc2b2_ae3d_27d4_eb4f),
+            slots: lease::slots::LeasedServers::new(plan.slots),
             stream_shares: Arc::default(),
         };
+        live.slots.begin(&live.proxies);
         // Tracking servers start in the state of the tracked ones.
         for (leader, follower) in plan.followers {
             live.follow(leader, follower, Moment::default());

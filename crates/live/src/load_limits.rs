@@ -63,6 +63,11 @@ impl Ramps {
         true
     }
 
+    /// Returns a server's `maxconn`. `None`: its limit does not depend on the load.
+    pub(super) fn most(&self, server: usize) -> Option<u32> {
+        self.ramps.iter().find(|ramp| ramp.server == server).map(|ramp| ramp.most)
+    }
+
     /// Removes a server.
     pub(super) fn remove(&mut self, server: usize) {
         self.ramps.retain(|ramp| ramp.server != server);

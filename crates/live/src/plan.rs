@@ -3,6 +3,7 @@
 
 use crate::cache::CachePlan;
 use crate::lease::LimitPlan;
+use crate::lease::slots::SlotPlan;
 use crate::persistence::PersistencePlan;
 use crate::table::StickTable;
 use config::spec::{
@@ -40,6 +41,7 @@ pub struct LivePlan {
     pub tables: Vec<StickTable>,
     pub caches: Vec<CachePlan>,
     pub limits: Vec<LimitPlan>,
+    pub slots: Vec<SlotPlan>,
 }
 
 #[derive(Debug, Clone, Default)]

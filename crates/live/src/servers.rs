@@ -6,6 +6,7 @@
 //! - no server has a free slot while a request is in its own queue.
 
 mod arrivals;
+mod leased;
 mod outliers;
 mod warmth;
 
@@ -20,6 +21,7 @@ use super::{
 use crate::health::Operation;
 use balance::{Candidate, Change, Load, Loads, Pick, Row, State};
 use base::moment::Moment;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::task::Waker;
 use std::time::Duration;
@@ -58,6 +60,8 @@ pub(super) struct Servers {
     queue: Queue,
     outages: Outages,
     outliers: Option<Box<outliers::Outliers>>,
+    /// Slots that this process has leased from stores (`maxconn-store`), by server.
+    leases: BTreeMap<usize, u32>,
 }
 
 impl Servers {
@@ -91,6 +95,7 @@ impl Servers {
             queue: Queue::EMPTY,
             outages: Outages::default(),
             outliers: backend.and_then(|own| own.outliers).map(|own| Box::new(outliers::Outliers::new(own))),
+            leases: BTreeMap::new(),
         };
         state.rebuild();
         state.set_limits();
@@ -364,7 +369,7 @@ impl Servers {
     /// Sets the limit of a server after `slowstart`.
     fn set_server_limit(&mut self, server: usize, limit: u32) {
         self.servers[server].limit = limit;
-        let limit = self.servers[server].warming.share(limit);
+        let limit = self.servers[server].warming.share(limit).min(self.leased(server));
         if self.loads[server].limit != limit {
             self.set_load(server, Load { limit, ..self.loads[server] });
         }

@@ -11,6 +11,8 @@ pub enum Arity {
     One,
     /// `source`: an address, then `usesrc` and `interface` with one each.
     Source,
+    /// `maxconn-store`: a name, then `lost` with one.
+    Store,
 }
 
 impl Arity {
@@ -23,6 +25,11 @@ impl Arity {
             Self::One => {}
             Self::Source => {
                 while matches!(words.get(length).map(|word| word.text.as_str()), Some("usesrc" | "interface")) {
+                    length = (length + 2).min(words.len());
+                }
+            }
+            Self::Store => {
+                if words.get(length).is_some_and(|word| word.text == "lost") {
                     length = (length + 2).min(words.len());
                 }
             }

@@ -1,7 +1,7 @@
 //! Limits, queues and retries of `global`, a proxy and a server: concurrency, rates, number of attempts. Must never
 //! count anything.
 
-use super::{HedgeSpec, OutlierSpec, RetryBudgetSpec};
+use super::{HedgeSpec, MaxconnStoreSpec, OutlierSpec, RetryBudgetSpec};
 
 /// Failures after which a request is retried (configuration manual, "retry-on").
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -130,12 +130,14 @@ impl Default for ProxyLimitsSpec {
 }
 
 /// Limits of a server, in addition to `maxconn` and `maxqueue`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerLimitsSpec {
     /// `minconn`; `None`: the limit is `maxconn` at any load.
     pub minconn: Option<u32>,
     /// `strict-maxconn`.
     pub strict_maxconn: bool,
+    /// `maxconn-store`; `None`: each process has a `maxconn` of its own.
+    pub store: Option<MaxconnStoreSpec>,
 }
 
 /// Process-wide rates per second; `None` means no limit.

@@ -117,7 +117,7 @@ pub use server::{ServerLogSpec, ServerSpec};
 pub use shared::Shared;
 pub use spoe::{SpoeAgentSpec, SpoeEngineSpec, SpoeEvent, SpoeFilterSpec, SpoeGroupSpec, SpoeMessageSpec};
 pub use stats_page::StatsPageSpec;
-pub use store::{LimitSpec, LostMode, StoreSectionSpec, StoreServerSpec};
+pub use store::{LimitSpec, LostMode, MaxconnStoreSpec, StoreSectionSpec, StoreServerSpec};
 pub use table::{DataForm, DataKind, ServerKeySpec, StoreSpec, TableKeySpec, TableSpec};
 pub use threads::{Parity, ThreadRange, ThreadsSpec};
 pub use tls::{

@@ -96,3 +96,12 @@ impl LostMode {
         }
     }
 }
+
+/// `maxconn-store` of a server (Weir's own): its `maxconn` holds over all nodes of a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MaxconnStoreSpec {
+    /// The name of the store.
+    pub store: Spanned<String>,
+    /// The slots of a node whose lease has expired because the store cannot be used.
+    pub lost: LostMode,
+}

@@ -6,6 +6,7 @@ mod connection;
 mod fault;
 mod leases;
 mod script;
+pub mod slots;
 
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -55,6 +56,10 @@ pub fn start(worker: &Rc<Worker>) {
         if worker.process.live.limits.of_store(index).next().is_some() {
             let leases = leases::keep(Rc::clone(worker), index, Arc::clone(client), node);
             rt::spawn(rt::Class::Normal, rt::NO_TAG, leases);
+        }
+        if worker.process.live.slots.of_store(index).next().is_some() {
+            let slots = slots::keep(Rc::clone(worker), index, Arc::clone(client), node);
+            rt::spawn(rt::Class::Normal, rt::NO_TAG, slots);
         }
     }
 }

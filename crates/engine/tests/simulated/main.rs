@@ -122,6 +122,7 @@ mod scripts;
 mod secure;
 mod services;
 mod sharing_answers;
+mod slots;
 mod slow_readers;
 mod slowstart;
 mod spliced_chunks;

@@ -8,6 +8,7 @@ mod entry;
 mod key;
 mod plan;
 mod shard;
+pub mod slots;
 mod standing;
 #[cfg(test)]
 mod tests;

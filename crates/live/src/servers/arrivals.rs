@@ -97,6 +97,7 @@ impl Servers {
             (state.removed, state.health, state.agent) = (Some(now), None, None);
             state.watcher = None;
             self.ramps.remove(server);
+            self.leases.remove(&server);
             self.set_limits();
             self.rebuild();
         }

@@ -36,6 +36,7 @@ mod resolvers;
 mod reverse;
 mod rules;
 mod script_maps;
+mod slots;
 mod spoe;
 mod stats_page;
 mod stick;

@@ -23,7 +23,7 @@ impl Compiler<'_> {
     pub(super) fn stores(&mut self, spec: &Spec) -> Stores {
         let sections = spec.sections.stores.iter();
         let sections = sections.filter_map(|section| self.store(spec, section)).map(Arc::new).collect();
-        Stores { sections, limits: limits(spec) }
+        Stores { sections, limits: limits(spec), slots: self.slots(spec) }
     }
 
     fn store(&mut self, spec: &Spec, written: &StoreSectionSpec) -> Option<Store> {

@@ -29,6 +29,7 @@ impl Program {
             tables: self.tables.clone(),
             caches: self.caches.clone(),
             limits: self.stores.limits.clone(),
+            slots: self.stores.slots.clone(),
         };
         Live::new(plan, random)
     }

@@ -2,6 +2,7 @@
 
 use super::{LinkTls, ServerAddress};
 use live::lease::LimitPlan;
+use live::lease::slots::SlotPlan;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,8 @@ pub struct Stores {
     pub sections: Vec<Arc<Store>>,
     /// Limits of all sections, in the order of the configuration.
     pub limits: Vec<LimitPlan>,
+    /// Servers whose `maxconn` holds over all nodes, in the order of the configuration.
+    pub slots: Vec<SlotPlan>,
 }
 
 /// A `store` section.

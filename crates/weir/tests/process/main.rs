@@ -38,6 +38,7 @@ mod exhaustion;
 mod external;
 mod fail2ban;
 mod fleet;
+mod fleet_slots;
 mod grpc;
 mod handover;
 mod http2_peers;

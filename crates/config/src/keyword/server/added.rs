@@ -153,6 +153,9 @@ pub fn read(
         }
         let started = origin::read(&line, 3, backend, &origin::Running { spec, own: backend });
         let mut draft = started.map_err(|(_, message)| message)?.unwrap_or_default();
+        if draft.limits.store.is_some() {
+            return Err("'maxconn-store' option is not accepted for dynamic server".to_owned());
+        }
         let mut server = ServerContext::new(&mut draft, Some(name), environment);
         let unread = read_options(&mut server, &line, origin::index_after(&line, 3));
         checks::finish(&mut server, line.words[2].span);
@@ -235,6 +238,7 @@ mod tests {
             ("127.0.0.1:1 blah", "unknown keyword 'blah'."),
             ("127.0.0.1:1 redir /x", "'redir' option is not accepted for dynamic server"),
             ("127.0.0.1:1 enabled", "'enabled' option is not accepted for dynamic server"),
+            ("127.0.0.1:1 maxconn-store x", "'maxconn-store' option is not accepted for dynamic server"),
             ("127.0.0.1:1 resolvers x", "'resolvers' option is not accepted for dynamic server"),
             ("127.0.0.1:1 check inter 0", "invalid value 0 for argument 'inter' of server s.."),
             ("127.0.0.1:1 check track b/t", "unable to enable checks and tracking at the same time!"),

@@ -1,6 +1,6 @@
 //! Load, names, state (section 5.2).
 
-use super::{Problem, ServerContext, ServerOption, checks, supported};
+use super::{Problem, ServerContext, ServerOption, checks, store, supported};
 use crate::diagnostic::Severity;
 use crate::document::Word;
 use crate::keyword::argument::{Arity, leading_number, limit};
@@ -17,6 +17,13 @@ pub(super) const TABLE: &[ServerOption] = &[
         "<number>",
         "Maximum number of concurrent requests; further ones are queued.",
         maxconn,
+    ),
+    supported(
+        Arity::Store,
+        "maxconn-store",
+        "<store> [lost { local | open | closed }]",
+        "Weir's own: maxconn holds over all nodes that use this store.",
+        store::maxconn_store,
     ),
     supported(Arity::One, "maxqueue", "<number>", "Maximum number of requests in the queue of this server.", maxqueue),
     supported(

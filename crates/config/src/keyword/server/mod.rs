@@ -12,6 +12,7 @@ mod origin;
 mod peer;
 mod proxy_header;
 mod resolving;
+mod store;
 mod template;
 mod tls;
 

@@ -1,5 +1,4 @@
-//! `show store` (Weir's own): the state of stores, and of the limits that nodes enforce together. Must never send a command to a
-//! store.
+//! `show store` (Weir's own): the state of stores, and of the limits and slots that nodes share. Must never send a command to a store.
 
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
@@ -8,13 +7,14 @@ use config::spec::RuntimeLevel;
 use engine::store::{Client, Stores};
 use engine::worker::Worker;
 use live::lease::Limit;
+use live::lease::slots::LeasedServer;
 
 use super::super::{Call, Command, Pending, Run};
 
 pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
     "show store",
     "show store [<name>]",
-    "report the connections of stores and the leases of their limits",
+    "report the connections of stores, and the leases of limits and servers",
     Run::Gradual(show_store),
 )
 .at(RuntimeLevel::Operator)];
@@ -37,6 +37,10 @@ fn show_store<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
             call.answer.push(store_line(client, nodes));
             for (_, limit) in process.live.limits.of_store(index) {
                 call.answer.push(limit_line(&client.plan.name, limit));
+                call.answer.relieve().await?;
+            }
+            for (_, server) in process.live.slots.of_store(index) {
+                call.answer.push(slots_line(&client.plan.name, server));
                 call.answer.relieve().await?;
             }
         }
@@ -84,4 +88,24 @@ fn limit_line(store: &str, limit: &Limit) -> String {
         counts.evicted,
         counts.foreign,
     )
+}
+
+fn slots_line(store: &str, server: &LeasedServer) -> String {
+    let report = server.report();
+    format!(
+        "slots {store} server {} state {} maxconn {} leased {} used {} waiting {} nodes {} lost {}\n",
+        server.plan.name,
+        report.state,
+        number(report.reading.most),
+        number(report.leased),
+        report.reading.served,
+        report.reading.waiting,
+        report.nodes,
+        server.plan.lost.name(),
+    )
+}
+
+/// Returns a number of slots as text; `-` if there is no limit.
+fn number(slots: u32) -> String {
+    if slots == u32::MAX { "-".to_owned() } else { slots.to_string() }
 }
