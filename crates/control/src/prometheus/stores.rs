@@ -7,9 +7,9 @@ use engine::store::{Client, Stores};
 use engine::worker::Worker;
 use live::lease::LimitCounts;
 
-use super::text::{Labels, PIECE, begin};
 use super::metric::Type;
 use super::selection::Selection;
+use super::text::{Labels, PIECE, begin};
 
 /// A metric of a store: its name, its type, its description, and its value.
 struct StoreMetric(&'static str, Type, &'static str, fn(&Client) -> f64);
