@@ -68,6 +68,11 @@ fn nothing_is_served_before_an_answer() {
     let claim = tick(&live, StoreState::Ready, 620).unwrap();
     settle(&live, &claim, u32::MAX, 625);
     assert_eq!(limit(&live), 10);
+    live.proxies[0].set_maxconn(0, Some(20));
+    for millis in [640, 660] {
+        tick(&live, StoreState::Ready, millis);
+        assert_eq!(limit(&live), 10, "{millis}");
+    }
 }
 
 #[test]
@@ -107,8 +112,10 @@ fn slots_that_a_lower_maxconn_gave_back_do_not_return_with_a_higher_one() {
     let claim = tick(&live, StoreState::Ready, 250).unwrap();
     assert_eq!((claim.most, claim.held), (4, 4));
     set(10);
-    tick(&live, StoreState::Ready, 270);
-    assert_eq!(limit(&live), 4);
+    for millis in [270, 290] {
+        tick(&live, StoreState::Ready, millis);
+        assert_eq!(limit(&live), 4, "{millis}");
+    }
     settle(&live, &claim, 4, 280);
     assert_eq!(limit(&live), 4);
 }
