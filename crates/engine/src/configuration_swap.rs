@@ -130,6 +130,14 @@ impl Process {
         if let Some(what) = newest.program.obstacle(&next.program) {
             return Err(Refusal::Differs(what));
         }
+        // A server that was removed has ended its lease.
+        let is_gone = |slot: &live::lease::slots::SlotPlan| {
+            let proxy = self.live.proxies.get(slot.proxy);
+            proxy.is_some_and(|proxy| proxy.removed(slot.server).is_some() || proxy.occupant(slot.server) != 0)
+        };
+        if next.program.stores.slots.iter().any(is_gone) {
+            return Err(Refusal::Differs("servers with 'maxconn-store' that were removed".to_owned()));
+        }
         let moves = moves(&newest.program, &next.program);
         let mut served = self.generations.past.lock().unwrap_or_else(PoisonError::into_inner);
         served.retain(|generation| generation.strong_count() > 0);

@@ -407,11 +407,18 @@ fn wake_watchers(shared: &Arc<Process>) {
 /// Maximum time that the end of the process waits for the servers of rings to take the last lines.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// Waits until no session is left and the log has been sent. For worker 0.
+/// Maximum time that the end of the process waits for stores to know that its slots of servers are free.
+const LAST_SLOTS: Duration = Duration::from_millis(500);
+
+/// Waits until no session is left, the log has been sent, and leased slots have been given back. For worker 0.
 pub async fn drained() {
     let Some(worker) = rt::local::<Worker>() else { return };
     std::future::poll_fn(|cx| worker.poll_drained(cx)).await;
     export::flush(&worker).await;
+    let deadline = rt::now() + LAST_SLOTS;
+    while !worker.process.live.slots.have_left() && rt::now() < deadline {
+        rt::sleep(Duration::from_millis(10)).await;
+    }
     let deadline = rt::now() + LAST_LINES;
     // Other workers send their last lines at the end of the iteration in which their last session ended.
     while worker.process.log_targets.is_behind() && rt::now() < deadline {

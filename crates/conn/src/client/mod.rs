@@ -148,6 +148,8 @@ pub struct Exchange {
     head: Head,
     /// State of scanning the head.
     scan: Scan,
+    /// Whether the request was sent whole.
+    is_sent: bool,
     /// Whether the head was received whole.
     has_head: bool,
     framing: Framing,
@@ -228,6 +230,7 @@ impl Exchange {
             input: Buffer::with_capacity(INPUT),
             head: Head::default(),
             scan: Scan::default(),
+            is_sent: false,
             has_head: false,
             framing: Framing::None,
             decoder: ChunkDecoder::new(),
@@ -267,6 +270,7 @@ impl Exchange {
                 Sending::Read(Err(error)) => return Err(Failure::Broken(error)),
             }
         }
+        self.is_sent = true;
         Ok(None)
     }
 
@@ -399,7 +403,8 @@ impl Exchange {
         if body.len() > most {
             return Err(Failure::TooLong);
         }
-        let keeps = self.head.keeps_alive() && self.framing != Framing::UntilClose && self.input.is_empty();
+        let keeps =
+            self.is_sent && self.head.keeps_alive() && self.framing != Framing::UntilClose && self.input.is_empty();
         Ok((Answer { head: self.head, body }, keeps.then_some(self.transport)))
     }
 }

@@ -1,7 +1,7 @@
 //! The messages of a subrequest by which a server decides on a request (`auth-request`): the subrequest from the head of the request, and
 //! a refusal for the client. Must never send a body, nor let a field of the client pass for a description of the request.
 
-use wire::http::Head;
+use wire::http::{Head, is_same_meta_variable};
 
 use super::{Answer, Message};
 
@@ -27,8 +27,14 @@ const UNSENT: [&[u8]; 17] = [
 ];
 
 /// Fields that describe the request to the server. Those of the client are replaced.
-const FORWARDED: [&[u8]; 5] =
-    [b"x-forwarded-method", b"x-forwarded-proto", b"x-forwarded-host", b"x-forwarded-uri", b"x-forwarded-for"];
+const FORWARDED: [&[u8]; 6] = [
+    b"x-forwarded-method",
+    b"x-forwarded-proto",
+    b"x-forwarded-host",
+    b"x-forwarded-uri",
+    b"x-forwarded-for",
+    b"x-real-ip",
+];
 
 /// Fields of an answer that concern its connection or framing.
 const UNPASSED: [&[u8]; 7] = [
@@ -51,12 +57,16 @@ pub struct Subject<'a> {
     pub uri: &'a [u8],
     /// The address of the client.
     pub source: &'a str,
+    /// The request was received as early data (RFC 8470).
+    pub is_early: bool,
+    /// Whether a field of the client is not sent.
+    pub hides: &'a dyn Fn(&[u8]) -> bool,
 }
 
 impl Message {
     /// Encodes the subrequest for a request. `None`: its target is not a path.
     pub fn about(request: &Head, subject: &Subject<'_>) -> Option<Self> {
-        let Subject { method, target, scheme, uri, source } = *subject;
+        let Subject { method, target, scheme, uri, source, is_early, hides } = *subject;
         if target.first() != Some(&b'/') || target.iter().any(|byte| *byte <= b' ' || *byte == 0x7f) {
             return None;
         }
@@ -65,13 +75,21 @@ impl Message {
             bytes.extend_from_slice(part);
         }
         for (name, value) in request.fields() {
-            let is = |known: &[u8]| known.eq_ignore_ascii_case(name);
-            if !UNSENT.into_iter().any(is) && !FORWARDED.into_iter().any(is) && !is_of_connection(request, name) {
+            let is_unsent = UNSENT.into_iter().any(|known| known.eq_ignore_ascii_case(name));
+            let is_replaced = FORWARDED.into_iter().any(|known| is_same_meta_variable(known, name));
+            if !is_unsent && !is_replaced && !hides(name) && !is_of_connection(request, name) {
                 push_field(&mut bytes, name, value);
             }
         }
+        if request.host().is_none() {
+            push_field(&mut bytes, b"host", b"");
+        }
+        if is_early && !request.contains(b"early-data") {
+            push_field(&mut bytes, b"early-data", b"1");
+        }
         let host = request.host().unwrap_or_default();
-        let values = [request.method(), scheme.as_bytes(), host, uri, source.as_bytes()];
+        let source = source.as_bytes();
+        let values = [request.method(), scheme.as_bytes(), host, uri, source, source];
         FORWARDED.into_iter().zip(values).for_each(|(name, value)| push_field(&mut bytes, name, value));
         if !matches!(method, "GET" | "OPTIONS" | "TRACE") {
             push_field(&mut bytes, b"content-length", b"0");
@@ -122,16 +140,18 @@ mod tests {
         request.set_method(b"PUT");
         request.set_target(b"/a?b");
         fields.iter().for_each(|(name, value)| request.append(name.as_bytes(), value.as_bytes()));
-        let subject = Subject { method, target, scheme: "https", uri: b"/a?b", source: "192.0.2.1" };
+        let hides = |name: &[u8]| name == b"hidden";
+        let (scheme, uri, source) = ("https", b"/a?b", "192.0.2.1");
+        let subject = Subject { method, target, scheme, uri, source, is_early: false, hides: &hides };
         Message::about(&request, &subject).map(|message| String::from_utf8(message.bytes).unwrap())
     }
 
     #[test]
     fn a_subrequest_has_the_fields_that_concern_its_resource() {
         let described = "x-forwarded-method: PUT\r\nx-forwarded-proto: https\r\nx-forwarded-host: h\r\nx-forwarded-uri: /a?b\r\n\
-                         x-forwarded-for: 192.0.2.1\r\n";
+                         x-forwarded-for: 192.0.2.1\r\nx-real-ip: 192.0.2.1\r\n";
         let rows: &[(&[(&str, &str)], &str)] = &[
-            (&[("host", "h")], "host: h\r\n"),
+            (&[("host", "h"), ("hidden", "1")], "host: h\r\n"),
             (&[("host", "h"), ("cookie", "a"), ("cookie", "b")], "host: h\r\ncookie: a\r\ncookie: b\r\n"),
             (&[("host", "h"), ("connection", "x, y"), ("y", "1"), ("x", "2"), ("z", "3")], "host: h\r\nz: 3\r\n"),
             (
@@ -139,7 +159,7 @@ mod tests {
                 "host: h\r\n",
             ),
             (
-                &[("host", "h"), ("range", "bytes=0-"), ("if-none-match", "\"e\""), ("x-forwarded-for", "1.1.1.1")],
+                &[("host", "h"), ("range", "bytes=0-"), ("if-none-match", "\"e\""), ("x_forwarded-For", "1.1.1.1")],
                 "host: h\r\n",
             ),
         ];
@@ -176,6 +196,12 @@ mod tests {
         let answer = Answer { head, body: b"no".to_vec() };
         let text = "HTTP/1.1 403 No\r\nlocation: /\r\nset-cookie: a\r\nset-cookie: b\r\ncontent-length: 2\r\n\r\nno";
         assert_eq!(String::from_utf8(answer.encode()).unwrap(), text);
+    }
+
+    #[test]
+    fn a_request_without_a_host_has_an_empty_one() {
+        let sent = about("GET", b"/", &[]).unwrap();
+        assert!(sent.starts_with("GET / HTTP/1.1\r\nhost: \r\n"), "{sent}");
     }
 
     #[test]

@@ -23,7 +23,7 @@ fn asked() -> Worlds {
 fn subrequest(method: &str, uri: &str, fields: &str, client: &str) -> String {
     format!(
         "GET /check HTTP/1.1\r\nhost: a\r\n{fields}x-forwarded-method: {method}\r\nx-forwarded-proto: http\r\n\
-         x-forwarded-host: a\r\nx-forwarded-uri: {uri}\r\nx-forwarded-for: {client}\r\n\r\n"
+         x-forwarded-host: a\r\nx-forwarded-uri: {uri}\r\nx-forwarded-for: {client}\r\nx-real-ip: {client}\r\n\r\n"
     )
 }
 
@@ -181,6 +181,75 @@ fn without_a_decision_on_error_decides() {
             });
         }
     }
+}
+
+/// What a client sends neither decides by `on-error`, nor does a former answer count.
+#[test]
+fn on_error_allows_nothing_that_was_not_asked_about() {
+    let rule = "http-request auth-request auth path /check?u=%[req.hdr(x-u)] set-var(sess.user) x-user on-error allow\n \
+                http-request set-header x-user %[var(sess.user)]";
+    asked_by(rule, "").run(|world| async move {
+        let (mut s1, mut a1) = (Service::at(S1), Service::at(S2));
+        let mut client = Peer::connect(WEIR).await;
+        client.send(get("/1")).await;
+        let mut auth = a1.accept().await;
+        auth.receive_head().await;
+        auth.send("HTTP/1.1 200 OK\r\nX-User: admin\r\nContent-Length: 0\r\n\r\n").await;
+        let mut server = s1.accept().await;
+        assert!(server.receive_head().await.unwrap().contains("x-user: admin\r\n"));
+        server.send(OK).await;
+        client.expect(OK_AT_CLIENT).await;
+        client.send(get("/2")).await;
+        auth.receive_head().await;
+        auth.send("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n").await;
+        assert!(server.receive_head().await.unwrap().contains("x-user: \r\n"));
+        server.send(OK).await;
+        client.expect(OK_AT_CLIENT).await;
+        // The target of the subrequest is not valid.
+        client.send("GET /3 HTTP/1.1\r\nHost: a\r\nX-U: a b\r\n\r\n").await;
+        client.expect(page(400)).await;
+        auth.expect_silence(10).await;
+        world.forget_log();
+    });
+}
+
+#[test]
+fn the_server_gets_credentials_and_every_kind_of_target() {
+    asked_by("http-request auth-request auth copy authorization,x-user", "").run(|world| async move {
+        let (mut s1, mut a1) = (Service::at(S1), Service::at(S2));
+        let mut auth: Option<Peer> = None;
+        let mut server: Option<Peer> = None;
+        let mut client = Peer::connect(WEIR).await;
+        for (line, asked, uri) in [
+            (
+                "GET http://a?page=admin&x=/public HTTP/1.1",
+                "GET /?page=admin&x=/public HTTP/1.1\r\n",
+                "/?page=admin&x=/public",
+            ),
+            ("OPTIONS * HTTP/1.1", "GET / HTTP/1.1\r\n", "*"),
+        ] {
+            client.send(format!("{line}\r\nHost: a\r\nAuthorization: Bearer own\r\nX-User: root\r\n\r\n")).await;
+            let mut asks = match auth.take() {
+                Some(auth) => auth,
+                None => a1.accept().await,
+            };
+            let head = asks.receive_head().await.unwrap();
+            assert!(head.starts_with(asked) && head.contains(&format!("x-forwarded-uri: {uri}\r\n")), "{head}");
+            assert!(head.contains("authorization: Bearer own\r\n") && !head.contains("root"), "{head}");
+            asks.send("HTTP/1.1 200 OK\r\nAuthorization: Basic other\r\nContent-Length: 0\r\n\r\n").await;
+            auth = Some(asks);
+            let mut serves = match server.take() {
+                Some(server) => server,
+                None => s1.accept().await,
+            };
+            let head = serves.receive_head().await.unwrap();
+            assert!(head.contains("authorization: Basic other\r\n") && !head.contains("own"), "{head}");
+            serves.send(OK).await;
+            server = Some(serves);
+            client.expect(OK_AT_CLIENT).await;
+        }
+        world.forget_log();
+    });
 }
 
 #[test]

@@ -8,6 +8,7 @@ pub mod error_pages;
 pub(crate) mod fields;
 pub mod forwarded;
 pub(crate) mod head;
+mod meta_variable;
 mod method;
 pub(crate) mod name;
 pub mod priority;
@@ -16,6 +17,7 @@ pub mod target;
 
 pub use fields::Fields;
 pub use head::{Head, PART};
+pub use meta_variable::is_same_meta_variable;
 pub use method::Method;
 pub use name::Name;
 pub use status::reason;

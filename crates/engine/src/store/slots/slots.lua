@@ -30,19 +30,20 @@ local function read(value)
   if not since then
     return nil
   end
-  local length, count = 0, 0
-  for text, id, seq, held, demand, most, leaving, ends in
-    string.gmatch(rest, '((%x+) (%d+) (%d+) (%d+) (%d+) ([01]) (%d+);)') do
-    length, ends = length + #text, tonumber(ends)
+  local at, count = 1, 0
+  while at <= #rest do
+    local text, id, seq, held, demand, most, leaving, ends =
+      string.match(rest, '^((%x+) (%d+) (%d+) (%d+) (%d+) ([01]) (%d+);)', at)
+    if not text then
+      return nil
+    end
+    at, ends = at + #text, tonumber(ends)
     -- A time that this clock cannot have set is data of another state.
     if ends > now and ends <= now + 60000000 then
       count = count + 1
       state[count] = { text = text, id = id, seq = seq, held = tonumber(held), demand = tonumber(demand),
         most = tonumber(most), leaves = leaving == '1', ends = ends }
     end
-  end
-  if length ~= #rest then
-    return nil
   end
   if count > 0 then
     state.since, state.known = math.min(tonumber(since), now), tonumber(known)

@@ -1,6 +1,7 @@
 //! `http-request auth-request`, an extension of Weir: a server of another backend decides whether a request is allowed. Must never let
 //! a field of the client pass for one of the server's answer.
 
+use std::borrow::Cow;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use conn::client::{Answer, Exchange, Failure as ClientFailure, Message, Subject,
 use policy::rule::{AuthRequest, Change, Reply};
 use rt::Timer;
 use wire::http::Head;
+use wire::http::target::behind_authority;
 
 use crate::session::Session;
 use crate::stream::client::client_abort::{self, unless_left};
@@ -15,7 +17,6 @@ use crate::stream::context::RequestContext;
 use crate::stream::exchange::side_connection::SideServer;
 use crate::stream::reply::ending::{AnswerTiming, Ending};
 use crate::stream::request::evaluate::EvalContext;
-use crate::stream::request::request_target::origin_form;
 use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 
@@ -37,15 +38,16 @@ pub(super) enum Unauthorized {
 pub(super) async fn authorize(context: &mut RequestContext<'_>, rule: &AuthRequest) -> Result<(), Unauthorized> {
     let session = context.session;
     let most = session.generation().program.global.bufsize;
-    let prepared = {
+    let (server, message) = {
         let state = &mut *context.state.borrow_mut();
-        // An answer has to give them, even if the server cannot be asked.
-        state.request.fields.retain(|name, _| !rule.is_copied(name));
-        message(session, state, rule)
-            .and_then(|message| Some((SideServer::choose(session, state, rule.backend)?, message)))
+        let message = message(session, state, rule);
+        withdraw(session, state, rule);
+        // What the client has sent does not decide by `on-error`.
+        let Some(message) = message else { return Err(failed(400)) };
+        (SideServer::choose(session, state, rule.backend), message)
     };
     let mut answer = None;
-    if let Some((server, message)) = prepared {
+    if let Some(server) = server {
         let mut asked = pin!(ask(&server, &message, most));
         let wait = unless_left(session, &mut context.client.conn, &context.state, |cx, _| asked.as_mut().poll(cx));
         answer = wait.await.map_err(Unauthorized::Failed)?;
@@ -54,11 +56,21 @@ pub(super) async fn authorize(context: &mut RequestContext<'_>, rule: &AuthReque
     match answer.filter(|answer| answer.head.status() < 500) {
         Some(answer) if (200..300).contains(&answer.head.status()) => {
             let state = &mut *context.state.borrow_mut();
-            if admit(session, state, rule, &answer.head, most) { Ok(()) } else { undecided(rule) }
+            if admit(session, state, rule, &answer.head, most) {
+                return Ok(());
+            }
+            withdraw(session, state, rule);
+            undecided(rule)
         }
         Some(answer) => Err(Unauthorized::Refused(refusal(&answer))),
         None => undecided(rule),
     }
+}
+
+/// Removes what an answer has to give: fields of the client, and values of former requests.
+fn withdraw(session: &Session, state: &mut StreamState, rule: &AuthRequest) {
+    state.request.fields.retain(|name, _| !rule.is_copied(name));
+    EvalContext::request(session, state).lend(|context| rule.set_variables(context, |_| None));
 }
 
 /// Applies `on-error`.
@@ -66,7 +78,11 @@ fn undecided(rule: &AuthRequest) -> Result<(), Unauthorized> {
     if rule.allows_on_error {
         return Ok(());
     }
-    Err(Unauthorized::Failed(Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 503, page: true }))
+    Err(failed(503))
+}
+
+fn failed(status: i32) -> Unauthorized {
+    Unauthorized::Failed(Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status, page: true })
 }
 
 /// Sends the subrequest, and reads the answer. A connection that was idle may have been closed: the subrequest is then sent once more.
@@ -92,20 +108,34 @@ async fn ask(server: &SideServer, message: &Message, most: usize) -> Option<Answ
     }
 }
 
+/// Returns path and query of a request, and the target of its subrequest without `path`. A target that is no path is sent as `/`.
+fn targets(target: &[u8]) -> (Cow<'_, [u8]>, Cow<'_, [u8]>) {
+    let uri: Cow<'_, [u8]> = match behind_authority(target) {
+        Some(at) if target[at..].starts_with(b"/") => target[at..].into(),
+        Some(at) => [b"/", &target[at..]].concat().into(),
+        None => return (target.into(), b"/".into()),
+    };
+    (uri.clone(), uri)
+}
+
 /// Returns the subrequest. `None`: its target is not valid.
 fn message(session: &Session, state: &StreamState, rule: &AuthRequest) -> Option<Message> {
-    let uri = origin_form(state.request.target());
-    let mut target = Vec::new();
-    if rule.keeps_target() {
-        target.extend_from_slice(uri);
-    } else {
-        EvalContext::request(session, state).lend(|context| rule.render_target(context, &mut target));
+    let (uri, mut target) = targets(state.request.target());
+    if !rule.keeps_target() {
+        target.to_mut().clear();
+        EvalContext::request(session, state).lend(|context| rule.render_target(context, target.to_mut()));
     }
+    // The server checks credentials, also if it gives others.
+    let is_credential =
+        |name: &[u8]| [&b"authorization"[..], b"cookie"].iter().any(|known| known.eq_ignore_ascii_case(name));
+    let hides = |name: &[u8]| rule.is_copied(name) && !is_credential(name);
     let subject = Subject {
         method: &rule.method,
         target: &target,
         scheme: if session.is_secure() { "https" } else { "http" },
-        uri,
+        uri: &uri,
+        is_early: session.tls().is_some_and(tls::HandshakeInfo::is_early),
+        hides: &hides,
         source: &state.source(session).map(|source| source.to_string()).unwrap_or_default(),
     };
     Message::about(&state.request, &subject)
@@ -135,5 +165,26 @@ fn refusal(answer: &Answer) -> Ending<'static> {
         denied: true,
         failed: false,
         challenged: status == 401,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::targets;
+
+    #[test]
+    fn the_server_judges_the_path_that_is_served() {
+        let rows = [
+            ("/a?b", "/a?b", "/a?b"),
+            ("http://h/a?b", "/a?b", "/a?b"),
+            ("http://h", "/", "/"),
+            ("http://h?page=admin&x=/public", "/?page=admin&x=/public", "/?page=admin&x=/public"),
+            ("*", "*", "/"),
+            ("h:443", "h:443", "/"),
+        ];
+        for (target, uri, asked) in rows {
+            let found = targets(target.as_bytes());
+            assert_eq!((&*found.0, &*found.1), (uri.as_bytes(), asked.as_bytes()), "{target}");
+        }
     }
 }

@@ -53,6 +53,10 @@ pub(super) struct Lease {
     is_contested: bool,
     /// When the next claim is due.
     due: Moment,
+    /// The process ends, and has reported that.
+    leaves: bool,
+    /// The store knows that the process ends and holds nothing.
+    has_left: bool,
     reading: SlotReading,
     /// The server was removed.
     is_removed: bool,
@@ -100,7 +104,13 @@ impl Lease {
     }
 
     /// Whether a claim is due. If so, the slots may shrink: apply them, and call [`Self::claim`].
-    pub(super) fn begin_claim(&mut self, store: StoreState, reading: SlotReading, now: Moment) -> bool {
+    pub(super) fn begin_claim(
+        &mut self,
+        store: StoreState,
+        reading: SlotReading,
+        now: Moment,
+        is_leaving: bool,
+    ) -> bool {
         if store != StoreState::Ready || self.is_claiming || reading.most == u32::MAX {
             return false;
         }
@@ -108,7 +118,12 @@ impl Lease {
             let gives_back = self.is_contested && self.held(reading) < last.held;
             gives_back || (self.is_hungry(reading) && !last.is_hungry)
         });
-        let is_begun = now >= self.due || is_urgent && !self.is_foreign();
+        let is_last = is_leaving && !self.leaves;
+        let is_begun = now >= self.due || (is_urgent || is_last) && !self.is_foreign();
+        if is_begun && is_leaving {
+            // A process that ends keeps what its requests need.
+            self.granted = self.granted.min(reading.served.saturating_add(reading.waiting));
+        }
         self.returns = is_begun && self.phase == Phase::Lost;
         is_begun
     }
@@ -116,6 +131,11 @@ impl Lease {
     /// The store had other data, and is asked again later.
     fn is_foreign(&self) -> bool {
         self.phase == Phase::Lost && self.reported.is_some()
+    }
+
+    /// Whether a process that ends has given its slots back, or has none that the store counts.
+    pub(super) fn has_left(&self) -> bool {
+        self.has_left || !matches!(self.phase, Phase::Leased(_)) || self.reading.most == u32::MAX || self.is_removed
     }
 
     /// Slots that cannot be given back.
@@ -130,6 +150,13 @@ impl Lease {
 
     /// Returns the claim that was begun, with the load after the slots were applied.
     pub(super) fn claim(&mut self, lost: LostMode, reading: SlotReading, now: Moment, is_leaving: bool) -> Claim {
+        if is_leaving {
+            self.leaves = true;
+            if let Phase::Leased(until) = self.phase {
+                // The store may execute this claim even if its answer is lost.
+                self.phase = Phase::Leased(until.min(now + LAST_LIFETIME));
+            }
+        }
         // If `maxconn` was lowered and is raised again, what was given back stays there.
         self.granted = self.granted.min(reading.most);
         let (held, is_hungry) = (self.slots(lost).max(reading.served), self.is_hungry(reading));
@@ -159,6 +186,7 @@ impl Lease {
             return;
         }
         (self.is_claiming, self.returns) = (false, false);
+        self.has_left = claim.is_leaving && claim.held == 0;
         match grant {
             SlotGrant::Slots { count, nodes, is_contested } => {
                 self.phase = Phase::Leased(claim.made + claim.lifetime);

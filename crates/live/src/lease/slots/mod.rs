@@ -59,6 +59,11 @@ impl LeasedServers {
         self.0.get(index)
     }
 
+    /// Whether a process that ends has given all slots back, or has none that a store counts.
+    pub fn have_left(&self) -> bool {
+        self.0.iter().all(LeasedServer::has_left)
+    }
+
     /// Returns the servers of a store, with their indices.
     pub fn of_store(&self, store: usize) -> impl Iterator<Item = (usize, &LeasedServer)> {
         self.0.iter().enumerate().filter(move |(_, server)| server.plan.store == store)
@@ -92,12 +97,16 @@ impl LeasedServer {
     pub fn tick(&self, proxy: &ProxyState, store: StoreState, now: Moment, is_leaving: bool) -> Option<Claim> {
         self.lease().follow(store, now);
         let reading = self.apply(proxy)?;
-        let is_due = self.lease().begin_claim(store, reading, now);
+        let is_due = self.lease().begin_claim(store, reading, now, is_leaving);
         if !is_due {
             return None;
         }
         // A lease that was lost may have had more slots than are claimed.
-        let reading = self.apply(proxy)?;
+        let (most, reading) = (reading.most, self.apply(proxy)?);
+        if reading.most != most {
+            // `maxconn` was changed meanwhile: the next call claims by the new one.
+            return None;
+        }
         Some(self.lease().claim(self.plan.lost, reading, now, is_leaving))
     }
 
@@ -105,6 +114,11 @@ impl LeasedServer {
     pub fn settle(&self, proxy: &ProxyState, claim: &Claim, grant: SlotGrant, now: Moment) {
         self.lease().settle(claim, grant, now);
         self.apply(proxy);
+    }
+
+    /// Whether a process that ends has given its slots back, or has none that the store counts.
+    fn has_left(&self) -> bool {
+        self.lease().has_left()
     }
 
     /// Ends a claim that has no answer.

@@ -246,3 +246,26 @@ fn a_server_in_the_place_of_another_has_no_lease() {
     }
     assert_eq!(limit(&live), 6);
 }
+
+/// A process that ends reports at once, and its lease is not longer than the store's.
+#[test]
+fn a_process_that_ends_gives_back_what_its_requests_do_not_need() {
+    let live = leased(LostMode::Open, 8);
+    let held = serve(&live, 3);
+    let last = |millis| live.slots.get(0).unwrap().tick(&live.proxies[0], StoreState::Ready, at(millis), true);
+    let claim = last(10).unwrap();
+    assert_eq!((claim.held, claim.demand, claim.is_leaving, limit(&live)), (3, 3, true, 3));
+    // Its answer is lost.
+    live.slots.get(0).unwrap().forget(&claim);
+    tick(&live, StoreState::Lost, 1_000);
+    assert_eq!(limit(&live), 3);
+    tick(&live, StoreState::Lost, 1_020);
+    assert_eq!(limit(&live), 10, "as 'lost' says");
+    let live = leased(LostMode::Open, 8);
+    assert!(!live.slots.have_left());
+    let claim = live.slots.get(0).unwrap().tick(&live.proxies[0], StoreState::Ready, at(10), true).unwrap();
+    assert_eq!((claim.held, limit(&live), live.slots.have_left()), (0, 0, false));
+    settle(&live, &claim, 0, 15);
+    assert!(live.slots.have_left());
+    drop(held);
+}

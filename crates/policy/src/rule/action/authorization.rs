@@ -3,6 +3,7 @@
 use expression::log_format::LogFormat;
 use expression::sample::{Context, Value};
 use expression::variable::Variable;
+use wire::http::is_same_meta_variable;
 
 /// The parameters of `auth-request`.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,14 +46,9 @@ impl AuthRequest {
         self.copies.iter().map(|name| &**name)
     }
 
-    /// Whether a field of the client would be taken for one that is copied. Applications that get fields as variables of the
-    /// environment (RFC 3875) get the same name for `-` and `_`.
+    /// Whether a field of the client would be taken for one that is copied.
     pub fn is_copied(&self, name: &[u8]) -> bool {
-        let is_same = |one: &[u8]| {
-            let fold = |byte: u8| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
-            one.len() == name.len() && one.iter().zip(name).all(|(one, other)| fold(*one) == fold(*other))
-        };
-        self.copies().any(is_same)
+        self.copies().any(|copied| is_same_meta_variable(copied, name))
     }
 
     /// Sets the variables to the fields that `first` returns by their names. A variable without a field is unset.
