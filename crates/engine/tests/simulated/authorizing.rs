@@ -207,7 +207,7 @@ fn on_error_allows_nothing_that_was_not_asked_about() {
         client.expect(OK_AT_CLIENT).await;
         // The target of the subrequest is not valid.
         client.send("GET /3 HTTP/1.1\r\nHost: a\r\nX-U: a b\r\n\r\n").await;
-        client.expect(page(400)).await;
+        client.expect(closing_page(400)).await;
         auth.expect_silence(10).await;
         world.forget_log();
     });
