@@ -178,7 +178,6 @@ impl Origins {
             return false;
         }
         self.count(around, start, 1);
-        let left = left.max(around.interval());
         if self.words[0].wrapping_sub(around.now) > left {
             self.words[0] = around.now.wrapping_add(left);
         }
