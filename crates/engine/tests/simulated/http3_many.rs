@@ -28,7 +28,8 @@ const ALL_OVER: u64 = 60_000;
 struct Results {
     ended: Cell<u64>,
     requests: Cell<u64>,
-    /// Connections that ended because nothing was received for long: those that the network cut off.
+    /// Connections that the network cut off: nothing was received for long, or it has made a Version Negotiation packet, which nothing
+    /// protects, of a damaged one (RFC 9000, section 21.12).
     cut_off: Cell<u64>,
 }
 
@@ -68,7 +69,7 @@ impl Visit {
         match &client.closed {
             None if self.vanishes => {}
             None => client.close().await,
-            Some(Closed::TimedOut) => Results::add(&results.cut_off),
+            Some(Closed::TimedOut | Closed::Version) => Results::add(&results.cut_off),
             Some(other) => panic!("{}: {other:?}", self.number),
         }
         Results::add(&results.ended);
