@@ -1,5 +1,5 @@
-//! Leases of tokens: requests them from the store for the keys in use, several keys with each command, and applies the answers.
-//! Must never request a key again before its answer.
+//! Leases of tokens: requests them from the store for the keys in use, several keys with each command, and applies the answers. Must
+//! never apply an answer before that of an earlier request.
 
 use std::future::{Future as _, poll_fn};
 use std::pin::Pin;
@@ -116,7 +116,8 @@ impl Leases {
             match Pin::new(flight.pending()).poll(cx) {
                 Poll::Pending => at += 1,
                 Poll::Ready(answer) => {
-                    let flight = self.flights.swap_remove(at);
+                    // Later ones keep their order.
+                    let flight = self.flights.remove(at);
                     self.land(flight, answer);
                 }
             }

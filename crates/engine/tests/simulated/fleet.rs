@@ -288,6 +288,23 @@ fn a_store_that_hangs_delays_no_request() {
     });
 }
 
+#[test]
+fn requests_for_a_scarce_key_do_not_wait_for_answers() {
+    limited("timeout server 5s", "closed").seeds(0..2).run(|world| async move {
+        let store = Store::new(sound);
+        store.open(&world);
+        wait(&world, true).await;
+        store.answer.set(|_, _| Vec::new());
+        for _ in 0..50 {
+            admitted("/a", 1).await;
+            sleep(20).await;
+        }
+        let commands = store.commands.borrow();
+        let taken = commands.iter().filter(|command| command.contains("limit:paths:/a take")).count();
+        assert!((10..=16).contains(&taken), "{taken}");
+    });
+}
+
 /// Sends commands of that size until the queue is full; returns their number.
 async fn fill(client: &Client, size: usize) -> usize {
     let value = vec![b'x'; size];

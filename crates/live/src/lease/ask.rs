@@ -11,6 +11,8 @@ pub struct Ask {
     pub(super) epoch: u32,
     /// Time of the request to the store before, or of the first use of the key, in milliseconds.
     pub(super) since: u32,
+    /// Tokens taken without a lease, also if others are given back.
+    pub(super) reported: u32,
     /// The key as it is written in the store, without prefix.
     pub key: Vec<u8>,
     /// Tokens taken without a lease; negative: tokens given back.

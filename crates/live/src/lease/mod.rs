@@ -36,6 +36,11 @@ const KEYS_PER_SHARD: u32 = 64;
 /// How often leases of keys in use are renewed.
 pub const REFRESH: Duration = Duration::from_millis(100);
 
+/// The time for which tokens of scarce keys should last, beyond the delay of the store: these are requested several times within it.
+const SCARCE_REFRESH: Duration = Duration::from_millis(50);
+/// The delay of the store is divided by that number of requests for a scarce key at most.
+const FLIGHTS: u32 = 8;
+
 /// Longest delay of the store for which leases are sized.
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
 
@@ -158,22 +163,27 @@ impl Limit {
         self.parts[at].0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds requests to the store for keys whose state is unknown there or whose tokens are used up, `most` at a time. `delay` is the
-    /// time that an answer takes.
+    /// Adds requests to the store for keys whose state is unknown or that may have too few tokens, `most` at a time. `delay` is the time
+    /// that an answer takes.
     pub fn ask_urgent(&self, now: Moment, delay: Duration, most: usize, out: &mut Vec<Ask>) {
-        let (pace, epoch) = (&self.pace, self.standing.epoch());
-        let target = Target { now, pace, ahead: REFRESH + delay.min(LONGEST_DELAY), most: u32::MAX, epoch };
+        let target = self.target(now, delay);
         let round = Round { start: &self.urgent_start, most };
         self.ask(&target, &round, out, |shard, part, most, out| shard.ask_urgent(part, &target, most, out));
     }
 
     /// The same for all keys that were used since the last call. Call it once per [`REFRESH`].
     pub fn ask_due(&self, now: Moment, delay: Duration, most: usize, out: &mut Vec<Ask>) {
-        let (ahead, epoch) = (REFRESH + delay.min(LONGEST_DELAY), self.standing.epoch());
-        let largest = self.plan.burst.saturating_add(self.advance(delay));
-        let target = Target { now, pace: &self.pace, ahead, most: largest, epoch };
+        let target = self.target(now, delay);
         let round = Round { start: &self.due_start, most };
         self.ask(&target, &round, out, |shard, part, most, out| shard.ask_due(part, &target, most, out));
+    }
+
+    fn target(&self, now: Moment, delay: Duration) -> Target<'_> {
+        let delay = delay.min(LONGEST_DELAY);
+        let pause = (delay / FLIGHTS).as_millis() as u32;
+        let (ahead, ahead_scarce) = (REFRESH + delay, SCARCE_REFRESH.max(delay / FLIGHTS * 2) + delay);
+        let most = self.plan.burst.saturating_add(self.advance(delay));
+        Target { now, pace: &self.pace, ahead, ahead_scarce, pause, most, epoch: self.standing.epoch() }
     }
 
     fn ask(
@@ -199,11 +209,11 @@ impl Limit {
         }
     }
 
-    /// Returns how many tokens the store grants in advance, beyond the burst: a part of what it adds while tokens are on their
-    /// way to nodes or wait there. `delay` is the time that an answer takes.
+    /// Returns how many tokens the store grants in advance, beyond the burst: most of what it adds while tokens are on their way to
+    /// nodes or wait there. `delay` is the time that an answer takes.
     pub fn advance(&self, delay: Duration) -> u32 {
-        let ahead = (REFRESH + delay.min(LONGEST_DELAY)).as_nanos() as u64;
-        u32::try_from(ahead / 5 * 3 / self.plan.interval()).unwrap_or(u32::MAX)
+        let ahead = SCARCE_REFRESH * 2 / 5 + delay.min(LONGEST_DELAY) * 4 / 5;
+        u32::try_from(ahead.as_nanos() / u128::from(self.plan.interval())).unwrap_or(u32::MAX)
     }
 
     /// Applies an answer of the store. An answer for a key that has been evicted is dropped.

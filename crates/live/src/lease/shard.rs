@@ -2,7 +2,7 @@
 //! than its maximum.
 
 use super::ask::{Ask, Grant};
-use super::entry::{ACTIVE, ALONE, Entry, FOREIGN, IN_FLIGHT, Pace, RECENT, URGENT, millis};
+use super::entry::{ACTIVE, ALONE, Entry, FOREIGN, FRESH, LONGEST_PAUSE, Pace, RECENT, SCARCE, URGENT, millis};
 use super::key;
 use super::standing::Standing;
 use base::moment::Moment;
@@ -17,10 +17,9 @@ const FIRST_BUCKETS: usize = 8;
 const LOOKED_AT: u32 = 16;
 /// Refreshes without demand until the tokens of a key are given back.
 const PATIENCE: u8 = 5;
-/// Minimum time over which demand is averaged, in milliseconds.
-const AVERAGED: u32 = 100;
-/// Minimum time between two requests for a key that has no tokens, in milliseconds.
-const SOON: u32 = 20;
+/// Maximum number of requests for a key without an answer, and of keys that a call to [`Shard::ask_urgent`] requests again.
+const MOST_FLIGHTS: u8 = 16;
+const MOST_REPEATED: usize = 4;
 
 /// Numbers of a limit on this node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -59,8 +58,11 @@ impl LimitCounts {
 pub(super) struct Target<'a> {
     pub(super) now: Moment,
     pub(super) pace: &'a Pace,
-    /// The time that they should last.
+    /// The time that they should last, and the same for scarce keys, which are requested more often.
     pub(super) ahead: Duration,
+    pub(super) ahead_scarce: Duration,
+    /// Minimum time between two requests for a scarce key, in milliseconds.
+    pub(super) pause: u32,
     /// Maximum number.
     pub(super) most: u32,
     /// State of the store: keys of another one are not requested.
@@ -68,11 +70,12 @@ pub(super) struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// Returns the number of tokens for a demand since `elapsed` milliseconds.
-    fn tokens(&self, demand: u32, elapsed: u32) -> u32 {
-        let ahead = self.ahead.as_millis() as u64;
-        let tokens = u64::from(demand) * ahead / u64::from(elapsed.max(AVERAGED));
-        tokens.clamp(1, self.most.into()) as u32
+    /// Returns the number of tokens for a rate of requests per millisecond, and for its variation.
+    fn tokens(&self, rate: f32, is_scarce: bool) -> u32 {
+        let ahead = if is_scarce { self.ahead_scarce } else { self.ahead };
+        let mean = rate * ahead.as_millis() as f32;
+        // A conversion saturates.
+        ((mean + mean.sqrt() + 0.5) as u32).clamp(1, self.most)
     }
 }
 
@@ -256,29 +259,25 @@ impl Shard {
         if admitted {
             entry.admit(terms.pace, now);
             self.counts.admitted += 1;
+            self.counts.optimistic += u64::from(entry.debt > debt);
         } else {
             self.counts.exceeded += 1;
-            // The store had more than this node.
-            let waits = millis(now).wrapping_sub(entry.asked) >= SOON;
-            if waits && conforms && !is_lost && (1..i32::MAX).contains(&entry.left) {
-                self.hurry(slot);
-            }
-            return false;
         }
-        if entry.debt > debt {
-            self.counts.optimistic += 1;
+        if had == 0 && conforms && !is_lost && entry.allowance < entry.low {
             // The lease was not sufficient.
-            if debt == 0 && had == 0 {
-                self.hurry(slot);
-            }
+            entry.flags |= SCARCE;
         }
-        true
+        if entry.has(SCARCE) && entry.may_gain(terms.pace, now) {
+            self.hurry(slot);
+        }
+        admitted
     }
 
     /// Adds a key to those in use. If it was idle, what may be taken follows from what the store has added since its last answer.
     fn resume(&mut self, slot: usize, terms: &Terms<'_>, now: Moment) {
         let entry = &mut self.entries[slot];
-        entry.flags |= ACTIVE;
+        entry.flags = entry.flags & !SCARCE | ACTIVE | FRESH;
+        entry.rate = 0.0;
         self.active.push(slot as u32);
         if entry.has(ALONE) && terms.standing.nodes() == 1 {
             return;
@@ -291,16 +290,24 @@ impl Shard {
         }
     }
 
-    /// Adds requests for urgent keys, `most` at a time.
+    /// Adds requests for urgent keys, `most` at a time. Only some of those are requested again that the store was asked for, so that
+    /// keys that exceed their limits do not occupy it.
     pub(super) fn ask_urgent(&mut self, part: u32, target: &Target<'_>, most: usize, out: &mut Vec<Ask>) {
+        let mut repeated = 0;
         for _ in 0..most {
             let Some(slot) = self.urgent.pop() else { return };
             let entry = &mut self.entries[slot as usize];
             entry.flags &= !URGENT;
-            if !entry.has(IN_FLIGHT) && entry.epoch == target.epoch {
-                let wanted = target.tokens(entry.demand, AVERAGED);
-                self.push(part, slot, wanted, target, out);
+            if entry.epoch != target.epoch {
+                continue;
             }
+            if !entry.has(FRESH) {
+                if repeated >= MOST_REPEATED || !entry.has_paused(target.pause, target.now) {
+                    continue;
+                }
+                repeated += 1;
+            }
+            self.push(part, slot, false, target, out);
         }
     }
 
@@ -332,47 +339,54 @@ impl Shard {
             entry.demand = 0;
             return false;
         }
-        if entry.has(IN_FLIGHT) {
-            return true;
-        }
-        if entry.demand > 0 {
+        let is_recent = !entry.has_paused(LONGEST_PAUSE, target.now);
+        if entry.demand > 0 || is_recent {
             entry.idle = 0;
-            let elapsed = millis(target.now).wrapping_sub(entry.asked);
-            let wanted = target.tokens(entry.demand, elapsed);
-            self.push(part, slot, wanted, target, out);
+            if !(is_recent && entry.has(SCARCE)) || entry.has(FRESH) {
+                self.push(part, slot, false, target, out);
+            }
             return true;
         }
         entry.idle = entry.idle.saturating_add(1);
         let is_idle = entry.idle >= PATIENCE;
         if entry.debt > 0 || (is_idle && entry.tokens > 0) {
-            self.push(part, slot, 0, target, out);
-        } else if is_idle {
+            self.push(part, slot, true, target, out);
+        } else if is_idle && entry.flights == 0 {
             return false;
         }
         true
     }
 
-    /// Adds a request, so that a key has `wanted` tokens: more than twice as many are given back. None is added if there is
-    /// nothing to request or to report; demand is then averaged over a longer time.
-    fn push(&mut self, part: u32, slot: u32, wanted: u32, target: &Target<'_>, out: &mut Vec<Ask>) {
-        let now = target.now;
+    /// Adds a request, so that a key has the tokens that it needs, none if it `is_idle`: more than twice as many are given back. None is
+    /// added if there is nothing to request or to report.
+    fn push(&mut self, part: u32, slot: u32, is_idle: bool, target: &Target<'_>, out: &mut Vec<Ask>) {
         let entry = &mut self.entries[slot as usize];
+        if entry.flights >= MOST_FLIGHTS {
+            return;
+        }
+        let age = entry.debt_age(target.pace, target.now);
+        let since = entry.average(target.now);
+        let wanted = if is_idle { 0 } else { target.tokens(entry.rate, entry.has(SCARCE)) };
+        entry.target = wanted;
         let excess = if entry.tokens > wanted.saturating_mul(2) { entry.tokens - wanted } else { 0 };
-        let want = wanted.saturating_sub(entry.tokens);
-        let spent = i64::from(entry.debt) - i64::from(excess);
+        // The allowance of a key that the store was not asked for is a guess.
+        let allowance = if entry.left == i32::MAX { 0 } else { entry.allowance };
+        let expected = entry.tokens.saturating_add(entry.wanted).saturating_add(allowance);
+        let (reported, want) = (entry.debt, wanted.saturating_sub(expected));
+        let spent = i64::from(reported) - i64::from(excess);
         if want == 0 && spent == 0 {
             return;
         }
-        let age = entry.debt_age(target.pace, now);
         entry.tokens -= excess;
         entry.debt = 0;
-        let since = std::mem::replace(&mut entry.asked, millis(now));
-        entry.demand = 0;
-        entry.flags |= IN_FLIGHT;
+        entry.reported = entry.reported.saturating_add(reported);
+        entry.wanted = entry.wanted.saturating_add(want);
+        entry.flights += 1;
+        entry.flags &= !FRESH;
         let (generation, epoch) = (entry.generation, entry.epoch);
         let mut key = Vec::new();
         key::push(&self.keys[slot as usize], &mut key);
-        out.push(Ask { part, slot, generation, epoch, since, key, spent, age, want });
+        out.push(Ask { part, slot, generation, epoch, since, key, reported, spent, age, want });
     }
 
     /// Applies an answer.
@@ -381,25 +395,27 @@ impl Shard {
         if (entry.generation, entry.epoch) != (ask.generation, ask.epoch) || ask.epoch != terms.epoch {
             return;
         }
-        entry.flags &= !(IN_FLIGHT | FOREIGN);
+        entry.flags &= !FOREIGN;
+        entry.land(ask);
         match grant {
             Grant::Tokens { count, left } => {
                 entry.tokens = entry.tokens.saturating_add(count.min(ask.want));
-                // It would not last until the answer after the next refresh.
-                let is_short = left > 0 && entry.demand > entry.tokens;
                 entry.left = left.clamp(i32::MIN.into(), i64::from(i32::MAX) - 1) as i32;
-                entry.allowance = terms.standing.allowance(left).saturating_sub(entry.debt);
+                let allowance = terms.standing.allowance(left);
+                entry.allowance = allowance.saturating_sub(entry.debt).saturating_sub(entry.reported);
+                entry.low = entry.target.max(entry.allowance - entry.allowance / 4);
+                entry.flags &= !SCARCE;
                 if terms.standing.nodes() > 1 {
                     entry.flags &= !ALONE;
+                    if allowance < entry.target {
+                        entry.flags |= SCARCE;
+                    }
                 } else if !entry.has(ALONE) {
                     entry.flags |= ALONE;
                     entry.catch_up(terms.pace, ask.since, now);
                 }
-                if is_short && terms.standing.nodes() > 1 {
-                    self.hurry(ask.slot as usize);
-                }
             }
-            Grant::Foreign => entry.flags |= FOREIGN,
+            Grant::Foreign => entry.flags = entry.flags & !SCARCE | FOREIGN,
         }
     }
 
@@ -409,11 +425,10 @@ impl Shard {
         if (entry.generation, entry.epoch) != (ask.generation, ask.epoch) {
             return;
         }
-        entry.flags &= !IN_FLIGHT;
-        entry.demand = entry.demand.saturating_add(ask.want);
-        let count = u32::try_from(ask.spent.unsigned_abs()).unwrap_or(u32::MAX);
-        let place = if ask.spent > 0 { &mut entry.debt } else { &mut entry.tokens };
-        *place = place.saturating_add(count);
+        entry.land(ask);
+        entry.debt = entry.debt.saturating_add(ask.reported);
+        let excess = i64::from(ask.reported) - ask.spent;
+        entry.tokens = entry.tokens.saturating_add(u32::try_from(excess).unwrap_or(u32::MAX));
     }
 
     /// Returns the numbers of the shard.

@@ -51,17 +51,20 @@ impl Standing {
         }
     }
 
-    /// Returns how many tokens may be taken in addition to the lease while the store has `left`: a quarter of this node's share,
-    /// since other nodes take some at the same time. A single node is bounded by its own rate alone.
+    /// Returns how many tokens may be taken in addition to the lease while the store has `left`: half of this node's share, at least
+    /// one if there is one, since other nodes take some at the same time. A single node is bounded by its own rate alone.
     pub fn allowance(&self, left: i64) -> u32 {
         match self.nodes() {
             1 => u32::MAX,
-            nodes => u32::try_from(left.max(0) / (i64::from(nodes) * 4)).unwrap_or(u32::MAX),
+            nodes => {
+                let share = left.max(0) / i64::from(nodes);
+                u32::try_from((share / 2).max(share.min(1))).unwrap_or(u32::MAX)
+            }
         }
     }
 
     /// Returns how many tokens of a key that was not used for some time may be taken before the store has answered, if it has `left`
-    /// at most: the allowance for a new key if nothing is missing, otherwise that of [`Self::allowance`], rounded up.
+    /// at most: the allowance for a new key if nothing is missing, otherwise a quarter of this node's share, rounded up.
     pub fn returning_allowance(&self, left: i64, burst: u32) -> u32 {
         match self.nodes() {
             1 => u32::try_from(left.clamp(0, burst.into())).unwrap_or(0),
@@ -90,7 +93,15 @@ mod tests {
     #[test]
     fn allowances_are_parts_of_a_share() {
         let all = u32::MAX;
-        let rows = [(0, 10, all, all), (1, 10, all, all), (2, 10, 3, 1), (3, 100, 17, 8), (3, 1, 1, 0), (3, 0, 0, 0)];
+        let rows = [
+            (0, 10, all, all),
+            (1, 10, all, all),
+            (2, 10, 3, 2),
+            (3, 100, 17, 16),
+            (3, 3, 1, 1),
+            (3, 2, 1, 0),
+            (3, 0, 0, 0),
+        ];
         for (nodes, tokens, first, later) in rows {
             let standing = Standing::default();
             standing.set_nodes(nodes);

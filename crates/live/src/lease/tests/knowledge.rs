@@ -55,13 +55,34 @@ fn a_key_that_returns_has_a_part_of_what_the_store_has_added() {
 }
 
 #[test]
+fn a_key_that_returns_needs_what_it_needs_now() {
+    let limit = limit(plan(1_000, 1_000), 2);
+    admitted(&limit, "a", 0, 1_000);
+    settle_at(&limit, &urgent(&limit, 10), 10, 0, 0);
+    let end = idle(&limit, 110, 0);
+    admitted(&limit, "a", end, 500);
+    // Its allowance is used up; 500 requests in 10 ms need 522 tokens, and those of the past more.
+    let wanted: Vec<_> = urgent(&limit, end + 10).iter().map(|ask| ask.want).collect();
+    assert_eq!(wanted, [522]);
+}
+
+#[test]
 fn a_node_without_tokens_asks_at_once_while_the_store_has_some() {
-    for (left, asks) in [(3, 1), (1, 1), (0, 0), (-1, 0)] {
+    // Tokens left, and those of them that may be taken before the next answer.
+    for (left, taken) in [(4, 1), (3, 1), (2, 1), (1, 0)] {
         let limit = twenty(2);
         assert_eq!(admitted(&limit, "a", 0, 50), 5);
         settle_at(&limit, &urgent(&limit, 10), 10, 0, left);
-        assert_eq!((admitted(&limit, "a", 20, 1), urgent(&limit, 30).len()), (0, 0), "{left}, just asked");
-        assert_eq!((admitted(&limit, "a", 40, 1), urgent(&limit, 50).len()), (0, asks), "{left}");
+        assert_eq!((admitted(&limit, "a", 20, 2), urgent(&limit, 20).len()), (taken, 0), "{left}, just asked");
+        assert_eq!((admitted(&limit, "a", 25, 1), urgent(&limit, 30).len()), (0, 1), "{left}");
+    }
+    // If it has none, when it has added one.
+    for left in [0, -1] {
+        let limit = twenty(2);
+        admitted(&limit, "a", 0, 50);
+        settle_at(&limit, &urgent(&limit, 10), 10, 0, left);
+        assert_eq!((admitted(&limit, "a", 100, 1), urgent(&limit, 100).len()), (0, 0), "{left}");
+        assert_eq!((admitted(&limit, "a", 105, 1), urgent(&limit, 110).len()), (0, 1), "{left}");
     }
     // Nor if the rate of this node does not allow more.
     let limit = limit(plan(10, 1), 2);
@@ -79,7 +100,7 @@ fn a_single_node_learns_what_it_has_forgotten() {
     // The key was evicted. Later tokens make up for what is admitted until the store has answered.
     assert_eq!(admitted(&limit, "a", 100, 50), 20);
     let asks = urgent(&limit, 110);
-    assert_eq!(numbers(&asks), [(20, 50)]);
+    assert_eq!(numbers(&asks), [(20, 20)]);
     settle_at(&limit, &asks, 110, 0, -19);
     assert_eq!([1_900, 2_010, 2_110].map(|millis| admitted(&limit, "a", millis, 50)), [0, 1, 1]);
     // The store is believed once.
@@ -98,6 +119,19 @@ fn a_single_node_continues_with_what_a_former_process_has_left() {
         // No answer blocks a key for longer than the store itself would.
         assert_eq!(admitted(&limit, "a", 20_000, 50), 20, "{left}");
     }
+}
+
+#[test]
+fn what_is_on_its_way_to_the_store_is_taken() {
+    let limit = twenty(1);
+    admitted(&limit, "a", 0, 1);
+    let first = urgent(&limit, 10);
+    admitted(&limit, "a", 20, 4);
+    let second = due(&limit, 110);
+    assert_eq!(numbers(&second), [(4, 1)]);
+    // Of the 10 that were left, the second request takes 4. Rounding, and what was added, are one each.
+    settle_at(&limit, &first, 120, 0, 10);
+    assert_eq!(admitted(&limit, "a", 120, 50), 8);
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn a_new_key_has_a_part_of_the_burst_until_the_store_has_answered() {
     for (nodes, expected) in rows {
         let limit = limit(plan(10, 20), nodes);
         assert_eq!(admitted(&limit, "a", 0, 50), expected, "{nodes}");
-        assert_eq!(numbers(&urgent(&limit, 10)), [(expected as i64, 50)], "{nodes}");
+        assert_eq!(numbers(&urgent(&limit, 10)), [(expected as i64, 20)], "{nodes}");
         assert_eq!(urgent(&limit, 10), []);
     }
 }
@@ -93,17 +93,15 @@ fn leases_are_spent_and_nothing_else_if_the_store_has_nothing_left() {
     admitted(&limit, "a", 0, 1);
     settle(&limit, &urgent(&limit, 10), 7, 0);
     // No more is taken than was requested.
-    assert_eq!(admitted(&limit, "a", 20, 50), 1);
+    assert_eq!(admitted(&limit, "a", 20, 50), 2);
     let asks = due(&limit, 110);
-    assert_eq!(numbers(&asks), [(0, 50)]);
-    // A key that waits for an answer is not requested again.
-    assert_eq!((due(&limit, 210), urgent(&limit, 210)), (vec![], vec![]));
+    assert_eq!(numbers(&asks), [(0, 22)]);
     settle(&limit, &asks, 7, 0);
     assert_eq!(admitted(&limit, "a", 220, 50), 7);
     settle(&limit, &due(&limit, 310), 0, 80);
-    // A part of what is left may be taken in advance, and is reported as spent.
-    assert_eq!(admitted(&limit, "a", 320, 50), 10);
-    assert_eq!(numbers(&urgent(&limit, 330)), [(10, 50)]);
+    // A part of what is left may be taken in advance, and is reported as spent. No tokens are requested instead of it.
+    assert_eq!(admitted(&limit, "a", 320, 50), 20);
+    assert_eq!(numbers(&urgent(&limit, 330)), [(20, 58)]);
 }
 
 #[test]
@@ -127,7 +125,7 @@ fn tokens_of_idle_keys_are_given_back() {
     // A smaller demand: the excess is given back first.
     admitted(&limit, "a", 100, 10);
     let asks = due(&limit, 110);
-    assert_eq!(numbers(&asks), [(-80, 0)]);
+    assert_eq!(numbers(&asks), [(-52, 0)]);
     settle(&limit, &asks, 0, 900);
     let mut idle = Vec::new();
     for refresh in 2..10 {
@@ -135,7 +133,7 @@ fn tokens_of_idle_keys_are_given_back() {
         idle.push(numbers(&asks));
         settle(&limit, &asks, 0, 900);
     }
-    let expected = [vec![], vec![], vec![], vec![], vec![(-10, 0)], vec![], vec![], vec![]];
+    let expected = [vec![], vec![], vec![], vec![], vec![(-38, 0)], vec![], vec![], vec![]];
     assert_eq!(idle, expected);
     assert_eq!(limit.counts().leased, 0);
 }
@@ -145,36 +143,37 @@ fn a_request_that_was_not_sent_is_repeated() {
     let limit = limit(plan(1_000, 1_000), 2);
     admitted(&limit, "a", 0, 100);
     let asks = urgent(&limit, 10);
-    assert_eq!(numbers(&asks), [(100, 100)]);
+    assert_eq!(numbers(&asks), [(100, 110)]);
     asks.iter().for_each(|ask| limit.restore(ask));
     admitted(&limit, "a", 20, 10);
     let asks = due(&limit, 110);
-    assert_eq!(numbers(&asks), [(110, 110)]);
-    settle(&limit, &asks, 100, 0);
+    assert_eq!(numbers(&asks), [(110, 38)]);
+    settle(&limit, &asks, 38, 0);
     // Tokens that are given back stay with the key.
     admitted(&limit, "a", 120, 1);
-    let asks = due(&limit, 210);
-    assert_eq!((numbers(&asks), limit.counts().leased), (vec![(-98, 0)], 1));
+    let asks = due(&limit, 310);
+    assert_eq!((numbers(&asks), limit.counts().leased), (vec![(-29, 0)], 8));
     asks.iter().for_each(|ask| limit.restore(ask));
-    assert_eq!(limit.counts().leased, 99);
+    assert_eq!(limit.counts().leased, 37);
     // That of another state of the store, or of another key, is dropped.
     limit.standing.set(true);
     limit.standing.set(false);
-    admitted(&limit, "a", 220, 1);
+    admitted(&limit, "a", 320, 1);
     asks.iter().for_each(|ask| limit.restore(ask));
-    assert_eq!(numbers(&urgent(&limit, 230)), [(1, 1)]);
+    assert_eq!(numbers(&urgent(&limit, 330)), [(1, 2)]);
 }
 
 #[test]
 fn leases_follow_the_demand() {
-    // Requests, milliseconds since the last request to the store, tokens wanted.
-    let rows = [(10, 100, 10), (10, 200, 5), (10, 50, 10), (1, 5_000, 1), (5_000, 100, 1_060)];
+    // Requests, milliseconds since the last request to the store, tokens wanted: the average demand in 50 ms, and its
+    // square root.
+    let rows = [(10, 100, 6), (10, 200, 4), (10, 50, 8), (1, 5_000, 1), (5_000, 100, 1_020)];
     for (count, after, expected) in rows {
         let limit = limit(plan(1_000, 1_000), 2);
         admitted(&limit, "a", 0, 1);
         settle(&limit, &urgent(&limit, 0), 0, 0);
         admitted(&limit, "a", after, count);
-        let asks = due(&limit, after);
+        let asks = [urgent(&limit, after), due(&limit, after)].concat();
         let wanted: Vec<_> = asks.iter().map(|ask| ask.want).collect();
         assert_eq!(wanted, [expected], "{count} {after}");
     }
@@ -191,7 +190,7 @@ fn what_was_learned_ends_with_the_state_of_the_store() {
     settle(&limit, &asks, 1, 900);
     assert_eq!(limit.counts().leased, 0);
     assert_eq!(admitted(&limit, "a", 20, 900), 250);
-    assert_eq!(numbers(&urgent(&limit, 30)), [(250, 900)]);
+    assert_eq!(numbers(&urgent(&limit, 30)), [(250, 930)]);
 }
 
 #[test]
