@@ -1,5 +1,6 @@
 //! Tests of `http-request auth-request`: what its server is asked, and what its answers do to the request.
 
+use rt::sim::Link;
 use testkit::{Peer, Service, sleep};
 
 use crate::h2::{Client, block};
@@ -339,6 +340,34 @@ fn upgrades_and_streams_of_http2_are_asked_about_as_well() {
         server.receive_head().await;
         server.send(OK).await;
         client.expect(1, 200, "ok").await;
+        world.forget_log();
+    });
+}
+
+/// Otherwise the rest of it would be taken for the start of the next one.
+#[test]
+fn a_connection_whose_request_was_not_sent_whole_is_not_used_again() {
+    asked().run(|world| async move {
+        rt::sim::network()
+            .set_link(&rt::net::Address::Inet(S2.parse().unwrap()), Link { buffer: 64, ..Link::default() });
+        let (mut s1, mut a1) = (Service::at(S1), Service::at(S2));
+        let mut client = Peer::connect(WEIR).await;
+        let own = address(&client);
+        client.send(get("/1")).await;
+        let mut first = a1.accept().await;
+        // Nothing is read.
+        first.send("HTTP/1.1 204 No\r\n\r\n").await;
+        let mut server = s1.accept().await;
+        server.expect(get_at_server("/1")).await;
+        server.send(OK).await;
+        client.expect(OK_AT_CLIENT).await;
+        client.send(get("/2")).await;
+        let mut second = a1.accept().await;
+        second.expect(subrequest("GET", "/2", "", &own)).await;
+        second.send("HTTP/1.1 204 No\r\n\r\n").await;
+        server.expect(get_at_server("/2")).await;
+        server.send(OK).await;
+        client.expect(OK_AT_CLIENT).await;
         world.forget_log();
     });
 }

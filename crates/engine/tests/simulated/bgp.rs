@@ -242,6 +242,23 @@ fn a_stop_ends_the_session_in_order() {
     });
 }
 
+/// A connection that is closed with unread input would be reset, and the last message be lost.
+#[test]
+fn a_router_that_sends_during_a_stop_receives_the_last_message() {
+    speaker().run(|world| async move {
+        let mut router = Service::at(ROUTER);
+        let mut peer = establish(&mut router).await;
+        world.stop();
+        for _ in 0..50 {
+            peer.send(keepalive()).await;
+            sleep(1).await;
+        }
+        assert!(!update(&mut peer).await);
+        assert_eq!(notification(&mut peer).await.error, ErrorCode::SHUTDOWN);
+        peer.expect_eof().await;
+    });
+}
+
 #[test]
 fn a_router_that_is_missing_does_not_delay_a_stop() {
     speaker().run(|world| async move {

@@ -396,6 +396,16 @@ impl World {
 
     /// Serves new connections by the sections of `next`, from the next event-loop iteration of each worker on.
     pub fn adopt(&self, next: &Worlds) -> Result<(), Refusal> {
+        let (next, addresses) = self.read(next)?;
+        let opened = open(&next.program, Some(&addresses.came));
+        self.shared.adopt(next)?;
+        engine::listen(&self.shared, opened);
+        engine::stop_listening(&self.shared, &addresses.went);
+        Ok(())
+    }
+
+    /// Reads a new configuration, which is not adopted.
+    pub fn read(&self, next: &Worlds) -> Result<(Generation, Addresses), Refusal> {
         let (program, written) = next.program();
         let before = self.shared.generation();
         let mut resolver = NoNames(next.services());
@@ -403,14 +413,9 @@ impl World {
         let succeeded = in_place_reload::succeed(&before.program, &vacant, written, program, &mut resolver, &LIMITS);
         let succeeded = succeeded.map_err(Refusal::Differs)?;
         let addresses = Addresses::between(&before.program, &succeeded.program);
-        let opened = open(&succeeded.program, Some(&addresses.came));
         let next = Generation::following(Arc::new(succeeded.program), &before);
         next.know_specification(succeeded.spec);
-        drop(before);
-        self.shared.adopt(next)?;
-        engine::listen(&self.shared, opened);
-        engine::stop_listening(&self.shared, &addresses.went);
-        Ok(())
+        Ok((next, addresses))
     }
 
     /// The number of the process's connections from clients.

@@ -392,3 +392,18 @@ fn leases_are_not_changed_in_place() {
         wait(READY).await;
     });
 }
+
+/// The lease of a removed server has ended, so that a new worker is needed for one of its name.
+#[test]
+fn a_removed_server_does_not_return_in_place() {
+    leased("").workers(&[1]).seeds(0..1).run(|world| async move {
+        assert_eq!(world.adopt(&leased("")), Ok(()));
+        let (next, _) = world.read(&leased("")).unwrap();
+        order("set server l/s1 state maint").await;
+        assert_eq!(ask("del server l/s1").await, "Server deleted.\n\n");
+        // Whether the configuration was read before the server was removed or after it.
+        let removed = "servers with 'maxconn-store' that were removed".to_owned();
+        assert_eq!(world.shared().adopt(next), Err(Refusal::Differs(removed)));
+        assert_eq!(world.adopt(&leased("")), Err(Refusal::Differs("stores of the configuration".to_owned())));
+    });
+}
