@@ -168,6 +168,14 @@ impl<'a> Upstream<'a> {
         }
     }
 
+    /// Returns why the connection has ended before its handshake was complete, if the request was sent on it.
+    pub fn unshaken(&self) -> Option<h3::Unshaken> {
+        match self {
+            Self::H3(request) => request.requests().unshaken(),
+            _ => None,
+        }
+    }
+
     /// The use of the multiplexed connection that carries the request.
     pub fn shared(&self) -> Option<SharedUse> {
         match self {

@@ -26,6 +26,7 @@ use crate::glitches::GlitchLimits;
 
 pub use connection::Connection;
 pub use counts::{Counts, ErrorCounts};
+pub use early::Unshaken;
 pub use grant::INITIAL_STREAMS;
 pub use request::Request;
 pub use server::{Requests, ServerConnection};

@@ -14,7 +14,7 @@ use wire::h3::{self, ErrorCode, Role};
 
 use super::cell::{Arrival, StreamCell};
 use super::control::{self, Control};
-use super::early::{Early, HandshakeLimit};
+use super::early::{Early, HandshakeLimit, Unshaken};
 use super::handle::Handle;
 use super::link::Link;
 use super::state::{Order, Shared, State};
@@ -151,7 +151,7 @@ impl ServerConnection {
                     Ok(())
                 }
                 Event::Closed(_) => {
-                    self.refuse_early();
+                    self.refuse_early(Unshaken::Failed);
                     self.end();
                     return true;
                 }
@@ -225,7 +225,7 @@ impl ServerConnection {
     fn poll_limit(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(limit) = &mut self.limit else { return Poll::Pending };
         std::task::ready!(limit.poll(cx));
-        self.refuse_early();
+        self.refuse_early(Unshaken::Expired);
         control::close(&self.exchanges.shared.link, ErrorCode::NoError);
         self.end();
         Poll::Ready(())
@@ -245,7 +245,9 @@ impl ServerConnection {
         }
         if !speaks {
             // The server has agreed on no protocol (RFC 9001, section 8.1).
-            shared.state.borrow_mut().note_departure(0);
+            let state = &mut *shared.state.borrow_mut();
+            state.server.unshaken = Some(Unshaken::Failed);
+            state.note_departure(0);
             return Err(h3::Error::connection(ErrorCode::NoError));
         }
         if !shared.link.is_early_accepted() {
@@ -279,9 +281,10 @@ impl ServerConnection {
 
     /// Marks requests as not processed if the connection has ended before its handshake was complete. A server may have begun with
     /// them; they may be sent twice.
-    fn refuse_early(&self) {
+    fn refuse_early(&self, reason: Unshaken) {
         let state = &mut *self.exchanges.shared.state.borrow_mut();
         if state.early.take().is_some() {
+            state.server.unshaken = Some(reason);
             state.note_departure(0);
         }
     }
@@ -390,6 +393,11 @@ impl Requests {
     /// Whether the handshake is not complete: a request that begins may be sent as early data.
     pub fn is_early(&self) -> bool {
         self.0.shared.state.borrow().early.is_some()
+    }
+
+    /// Returns why the connection has ended before its handshake was complete, if requests were sent on it.
+    pub fn unshaken(&self) -> Option<Unshaken> {
+        self.0.shared.state.borrow().server.unshaken
     }
 
     /// Queries about the socket of the connection.

@@ -10,7 +10,7 @@ use wire::h3::{self, ErrorCode, Role};
 use super::Terms;
 use super::cell::{Access, Half, StreamCell};
 use super::counts::Counts;
-use super::early::Early;
+use super::early::{Early, Unshaken};
 use super::grant::StreamGrant;
 use super::link::Link;
 use crate::conduct::{Conduct, Consequence, EARNED, FAILED_STREAM};
@@ -39,6 +39,8 @@ pub(super) struct Departing {
     pub(super) extends: Option<bool>,
     /// Whether no more requests begin.
     pub(super) is_closing: bool,
+    /// Why the connection has ended before its handshake was complete, if requests were sent on it.
+    pub(super) unshaken: Option<Unshaken>,
 }
 
 pub(super) struct State {
