@@ -221,6 +221,15 @@ impl<'a> Upstream<'a> {
         }
     }
 
+    /// Marks the request as one for a WebTransport session, which other protocols than HTTP/3 cannot carry.
+    pub fn begin_session(&mut self) {
+        match self {
+            Self::H2(request) => request.extend(false),
+            Self::H3(request) => request.begin_session(),
+            _ => {}
+        }
+    }
+
     /// Whether a tunnel over it is a stream of HTTP/2 or HTTP/3.
     pub fn is_stream(&self) -> bool {
         matches!(self, Self::H2(_) | Self::H3(_))
