@@ -11,6 +11,7 @@ use wire::h1::{self, Edits, HeadLimits, Overflow, Scan};
 use wire::http::{Fields, Framing, Head};
 
 use crate::buffered_body::BufferedBody;
+use crate::carrier::Carrier;
 use crate::ending::{CloseManner, Ending};
 use crate::flow::ByteSink;
 use crate::h1::{ReadResult, Server, first_payload};
@@ -101,6 +102,22 @@ macro_rules! with_client {
 pub(crate) use with_client;
 
 impl Downstream {
+    /// Whether the request asks for a WebTransport session that its connection permits.
+    pub fn is_session(&self) -> bool {
+        match self {
+            Self::H3(stream) => stream.is_session(),
+            Self::H1(_) | Self::H2(_) => false,
+        }
+    }
+
+    /// Returns the relay of the session between a client and a server. `None`: one of them has no session.
+    pub fn relay_to(&self, server: &Carrier) -> Option<h3::Relay> {
+        match (self, server) {
+            (Self::H3(stream), Carrier::H3(request)) => h3::Relay::between(stream, request),
+            _ => None,
+        }
+    }
+
     /// Creates the client's end of a new connection of HTTP/1, or in TCP mode, of which nothing was read.
     pub fn new(transport: Transport) -> Self {
         Self::H1(Server::new(transport))

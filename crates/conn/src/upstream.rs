@@ -168,6 +168,14 @@ impl<'a> Upstream<'a> {
         }
     }
 
+    /// Returns why the connection has ended before its handshake was complete, if the request was sent on it.
+    pub fn unshaken(&self) -> Option<h3::Unshaken> {
+        match self {
+            Self::H3(request) => request.requests().unshaken(),
+            _ => None,
+        }
+    }
+
     /// The use of the multiplexed connection that carries the request.
     pub fn shared(&self) -> Option<SharedUse> {
         match self {
@@ -209,6 +217,15 @@ impl<'a> Upstream<'a> {
         match self {
             Self::H2(request) => request.extend(is_possible),
             Self::H3(request) => request.extend(is_possible),
+            _ => {}
+        }
+    }
+
+    /// Marks the request as one for a WebTransport session, which other protocols than HTTP/3 cannot carry.
+    pub fn begin_session(&mut self) {
+        match self {
+            Self::H2(request) => request.extend(false),
+            Self::H3(request) => request.begin_session(),
             _ => {}
         }
     }

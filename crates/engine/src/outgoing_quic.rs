@@ -17,7 +17,7 @@ use rt::net::{Address, BindOptions, ConnectOptions, DatagramSocket};
 use tls::ServerIdentity;
 
 use crate::protocol::UNIDIRECTIONAL;
-use crate::quic_settings::{QUEUED, algorithm, random_bytes};
+use crate::quic_settings::{QUEUED, SESSION_STREAMS, algorithm, random_bytes, with_sessions};
 use crate::stream::request::head_limits::head_limits;
 use crate::worker::Worker;
 
@@ -84,7 +84,7 @@ pub fn connect(
 /// Returns the parameters of connections to a server.
 fn transport_settings(limits: &QuicServerLimits, parameters: &QuicConnecting) -> transport::Settings {
     let max_window = parameters.max_window;
-    transport::Settings {
+    let settings = transport::Settings {
         idle_timeout: limits.idle_timeout.unwrap_or_default(),
         // A server opens no request streams (RFC 9114, section 6.1).
         max_bidirectional: 0,
@@ -94,6 +94,11 @@ fn transport_settings(limits: &QuicServerLimits, parameters: &QuicConnecting) ->
         congestion: congestion::Settings { algorithm: algorithm(parameters.congestion), max_window },
         batches: limits.segments,
         ..transport::Settings::default()
+    };
+    if parameters.webtransport {
+        with_sessions(transport::Settings { max_bidirectional: SESSION_STREAMS, ..settings })
+    } else {
+        settings
     }
 }
 
@@ -106,6 +111,7 @@ pub fn http3_terms(global: &Global, server: &Server) -> h3::Terms {
         max_head: head.max_head,
         max_fields: head.max_fields,
         extends: false,
+        webtransport: server.connecting.quic.is_some_and(|quic| quic.webtransport),
         accept_unsafe: false,
         glitches: GlitchLimits { threshold, usage: global.glitches.usage },
         budget: if threshold == 0 { h2::BUDGET } else { 0 },

@@ -109,6 +109,8 @@ pub struct Grant {
     pub head: HeadLimits,
     /// `option accept-unsafe-violations-in-http-request`.
     pub accept_unsafe: bool,
+    /// `webtransport`.
+    pub webtransport: bool,
 }
 
 /// Returns the streams at a time that the configuration grants to a client.
@@ -128,7 +130,9 @@ pub fn client_terms(protocol: multiplexed::Protocol, global: &Global, grant: &Gr
             ..http2_terms(&global.http2, global.glitches.http2_clients, global, grant.head)
         }),
         multiplexed::Protocol::H3 => ClientTerms::H3(http3_terms(global, grant)),
-        multiplexed::Protocol::Qmux => ClientTerms::Qmux(http3_terms(global, grant), qmux_settings(global)),
+        multiplexed::Protocol::Qmux => {
+            ClientTerms::Qmux(http3_terms(global, &Grant { webtransport: false, ..*grant }), qmux_settings(global))
+        }
     }
 }
 
@@ -158,6 +162,7 @@ fn http3_terms(global: &Global, grant: &Grant) -> h3::Terms {
         max_head: grant.head.max_head,
         max_fields: grant.head.max_fields,
         extends: global.http2.extends,
+        webtransport: grant.webtransport,
         accept_unsafe: grant.accept_unsafe,
         glitches: GlitchLimits { threshold, usage: global.glitches.usage },
         budget: if threshold == 0 { h2::BUDGET } else { 0 },

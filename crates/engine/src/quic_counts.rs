@@ -38,6 +38,7 @@ pub fn add_http3(counters: &QuicCounters, counts: &h3::Counts) {
             (QuicCount::Http3Settings, counts.settings.into()),
             (QuicCount::Http3Goaway, counts.departures.into()),
             (QuicCount::Http3MaxPushId, counts.push_limits.into()),
+            (QuicCount::DroppedPacketBufferOverrun, counts.dropped.into()),
         ],
     );
     counters.streams.add(counts.streams.into());

@@ -18,7 +18,7 @@ use crate::frontends::Opening;
 use crate::generation::Generation;
 use crate::qlog_files::QlogFiles;
 use crate::quic_counts;
-use crate::quic_settings::{QUEUED, algorithm, random_bytes};
+use crate::quic_settings::{QUEUED, algorithm, random_bytes, with_sessions};
 use crate::service::activity::count;
 use crate::stream::client;
 use crate::stream::client::initial::{self, Verdict};
@@ -93,7 +93,7 @@ fn server_settings(worker: &Worker, generation: &Generation, owner: BindPlace) -
 /// Returns the parameters of the connections of an address.
 fn transport_settings(limits: &QuicLimits, listening: &QuicListening) -> transport::Settings {
     let max_window = limits.transmit_memory.map_or(listening.max_window, |most| listening.max_window.min(most));
-    transport::Settings {
+    let settings = transport::Settings {
         idle_timeout: limits.idle_timeout.unwrap_or_default(),
         max_bidirectional: limits.streams.concurrent.min(conn::h3::INITIAL_STREAMS),
         window: limits.streams.connection_window,
@@ -102,7 +102,8 @@ fn transport_settings(limits: &QuicLimits, listening: &QuicListening) -> transpo
         congestion: congestion::Settings { algorithm: algorithm(listening.congestion), max_window },
         batches: limits.segments,
         ..transport::Settings::default()
-    }
+    };
+    if listening.webtransport { with_sessions(settings) } else { settings }
 }
 
 /// Serves a listening UDP socket until the process stops and its last connection has ended. `accepting` is dropped as soon as no

@@ -138,6 +138,7 @@ async fn serve(link: Link, held: Held) {
         max_head: MAX_HEAD,
         max_fields: MAX_FIELDS,
         extends: true,
+        webtransport: true,
         accept_unsafe: false,
         glitches: GlitchLimits::default(),
         budget: conn::h2::BUDGET,

@@ -1,6 +1,7 @@
 //! The frames of HTTP/3, on request streams and control streams of either side: for any bytes, in any pieces, the parts
-//! are the same, all input is consumed, and memory is bounded.
+//! are the same, all input is consumed, and memory is bounded. So do the beginnings of streams and datagrams of WebTransport.
 
+use wire::h3::webtransport::{self, BeginningReader};
 use wire::h3::{
     ControlFrame, ControlReader, Error, MessagePart, MessageReader, PeerStreams, Role, Scope, StreamType, TypeReader,
 };
@@ -23,9 +24,11 @@ enum Part {
 pub fn run(data: &[u8]) {
     let Some(([choice, step], bytes)) = data.split_first_chunk::<2>() else { return };
     let role = if choice & 1 == 0 { Role::Server } else { Role::Client };
-    let read = match choice >> 1 & 1 {
+    let read = match choice >> 1 & 3 {
         0 => request,
-        _ => unidirectional,
+        1 => unidirectional,
+        2 => session_stream,
+        _ => return datagram(bytes),
     };
     let whole = read(role, bytes, bytes.len().max(1));
     let pieces = read(role, bytes, usize::from(*step).max(1));
@@ -34,7 +37,44 @@ pub fn run(data: &[u8]) {
 
 /// Reads a request stream. An error is the last part, because the parts before it are valid.
 fn request(role: Role, bytes: &[u8], step: usize) -> Vec<Part> {
-    let (mut reader, mut parts) = (MessageReader::new(role, LONGEST), Vec::new());
+    message(MessageReader::new(role, LONGEST), role, bytes, step)
+}
+
+/// Reads a bidirectional stream that may be one of a WebTransport session: of a client among requests, of a server nothing else.
+fn session_stream(role: Role, bytes: &[u8], step: usize) -> Vec<Part> {
+    if role == Role::Server {
+        return message(MessageReader::with_sessions(role, LONGEST, true), role, bytes, step);
+    }
+    let mut reader = BeginningReader::new();
+    for piece in bytes.chunks(step) {
+        let mut input = piece;
+        match reader.read(&mut input) {
+            Ok(None) => assert!(input.is_empty()),
+            Ok(Some(session)) => {
+                assert!(session.is_multiple_of(4));
+                return vec![Part::Other(format!("{session}"))];
+            }
+            Err(error) => return failed(Vec::new(), error),
+        }
+    }
+    Vec::new()
+}
+
+/// Reads an HTTP Datagram. Its session comes back.
+fn datagram(bytes: &[u8]) {
+    let mut payload = bytes;
+    let Ok(session) = webtransport::read_datagram(&mut payload) else { return };
+    let mut written = Vec::new();
+    webtransport::push_datagram(session, &mut written);
+    assert!(written.len() <= bytes.len() - payload.len());
+    written.extend_from_slice(payload);
+    let mut again = &written[..];
+    assert_eq!((webtransport::read_datagram(&mut again), again), (Ok(session), payload));
+}
+
+/// Reads a message, or the beginning of a stream of a session.
+fn message(mut reader: MessageReader, role: Role, bytes: &[u8], step: usize) -> Vec<Part> {
+    let mut parts = Vec::new();
     for piece in bytes.chunks(step) {
         let mut input = piece;
         loop {
@@ -55,6 +95,10 @@ fn request(role: Role, bytes: &[u8], step: usize) -> Vec<Part> {
                     Some(Part::Data(before)) => before.extend_from_slice(data),
                     _ => parts.push(Part::Data(data.to_vec())),
                 },
+                MessagePart::StreamOf { session } => {
+                    parts.push(Part::Other(format!("{session}")));
+                    return parts;
+                }
                 other => parts.push(Part::Other(format!("{other:?}"))),
             }
             if is_interim {
@@ -84,7 +128,7 @@ fn unidirectional(role: Role, bytes: &[u8], step: usize) -> Vec<Part> {
             };
             parts.push(Part::Other(format!("{read:?}")));
             if let Err(error) = streams.open(read) {
-                assert_eq!(error.scope == Scope::Stream, matches!(read, StreamType::Unknown(_)));
+                assert_eq!(error.scope == Scope::Stream, matches!(read, StreamType::WebTransport | StreamType::Unknown(_)));
                 return failed(parts, error);
             }
             assert!(streams.open(read).is_err() && streams.close(read).is_err());

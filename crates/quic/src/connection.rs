@@ -1,6 +1,7 @@
 //! A connection: datagrams in, events out, datagrams out, and deadlines. Its streams are in `streams`. Must never own what
 //! its streams carry.
 
+mod messages;
 mod streams;
 
 use std::net::{IpAddr, SocketAddr};
@@ -39,6 +40,8 @@ pub enum Event {
     Finished(StreamId),
     /// The peer does not read a stream any further, with a code of the application.
     Stopped(StreamId, u64),
+    /// The peer has sent messages that belong to no stream.
+    Messages,
     /// More streams may be opened.
     StreamsAvailable(Direction),
     /// The connection has ended. Only datagrams that say so remain to be sent.
@@ -131,8 +134,9 @@ impl Connection {
                 quinn_proto::Event::Connected => Event::Connected,
                 quinn_proto::Event::ConnectionLost { reason } => Event::Closed(Closed::of(&reason)),
                 quinn_proto::Event::Stream(event) => of_stream(event),
-                // No datagrams are negotiated.
-                quinn_proto::Event::DatagramReceived | quinn_proto::Event::DatagramsUnblocked => continue,
+                quinn_proto::Event::DatagramReceived => Event::Messages,
+                // A message that has no room replaces older ones.
+                quinn_proto::Event::DatagramsUnblocked => continue,
             };
             return Some(event);
         }

@@ -164,6 +164,7 @@ impl Trace {
             | Event::StreamsOpened(_)
             | Event::Readable(_)
             | Event::Writable(_)
+            | Event::Messages
             | Event::StreamsAvailable(_) => {}
         }
     }

@@ -46,6 +46,8 @@ pub struct Settings {
     pub keep_alive: Option<Duration>,
     /// Whether larger datagrams than the smallest permitted ones are tried.
     pub discovers_mtu: bool,
+    /// Bytes of messages of the datagram extension (RFC 9221) that may wait in each direction; `None`: there are none.
+    pub messages: Option<usize>,
     /// Whether several datagrams may be passed to the kernel at once (`tune.quic.fe.tx.udp-gso`).
     pub batches: bool,
 }
@@ -65,6 +67,7 @@ impl Default for Settings {
             initial_rtt: Duration::from_millis(333),
             keep_alive: None,
             discovers_mtu: true,
+            messages: None,
             batches: true,
         }
     }
@@ -105,8 +108,8 @@ impl Transport {
             .enable_segmentation_offload(settings.batches)
             .crypto_buffer_size(CRYPTO)
             .allow_spin(false)
-            .datagram_receive_buffer_size(None)
-            .datagram_send_buffer_size(0);
+            .datagram_receive_buffer_size(settings.messages)
+            .datagram_send_buffer_size(settings.messages.unwrap_or(0));
         Self(Arc::new(config))
     }
 }

@@ -26,6 +26,8 @@ pub struct QuicBindSpec {
     pub max_window: Option<u64>,
     /// `quic-force-retry`, and its place.
     pub force_retry: Option<Span>,
+    /// `webtransport`, and its place. Weir only.
+    pub webtransport: Option<Span>,
 }
 
 /// QUIC options of a `server` line.
@@ -35,6 +37,8 @@ pub struct QuicConnectingSpec {
     pub congestion: Option<QuicCongestion>,
     /// The argument of `quic-cc-algo`: maximum congestion window in bytes.
     pub max_window: Option<u64>,
+    /// `webtransport`, and its place. Weir only.
+    pub webtransport: Option<Span>,
 }
 
 /// `tune.quic.be.*`: connections to servers. `None` means "not written".

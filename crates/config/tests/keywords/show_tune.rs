@@ -37,11 +37,13 @@ fn quic(written: &QuicTuneSpec, out: &mut String) {
 
 /// QUIC options of a `server` line.
 pub fn quic_server(written: &QuicConnectingSpec, out: &mut String) {
-    changed!(out, written, QuicConnectingSpec::default(), QuicConnectingSpec { congestion, max_window } but {});
+    changed!(out, written, QuicConnectingSpec::default(), QuicConnectingSpec { congestion, max_window } but { webtransport });
+    field(out, "webtransport", &written.webtransport.is_some(), &false);
 }
 
 /// Options of a `bind` line.
 pub fn quic_bind(written: &QuicBindSpec, out: &mut String) {
-    changed!(out, written, QuicBindSpec::default(), QuicBindSpec { congestion, max_window } but { force_retry });
+    changed!(out, written, QuicBindSpec::default(), QuicBindSpec { congestion, max_window } but { force_retry, webtransport });
     field(out, "force_retry", &written.force_retry.is_some(), &false);
+    field(out, "webtransport", &written.webtransport.is_some(), &false);
 }

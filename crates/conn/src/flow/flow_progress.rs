@@ -16,6 +16,13 @@ pub struct FlowProgress {
 }
 
 impl FlowProgress {
+    /// Adds payload without framing.
+    pub(crate) fn add_payload(&mut self, read: usize, written: usize) {
+        self.read += read;
+        self.written += written;
+        self.completes |= read > 0;
+    }
+
     /// Whether the source has made progress: payload or the end was received, not just a part of the framing.
     #[inline]
     pub fn read_progress(&self) -> Option<TimeoutProgress> {

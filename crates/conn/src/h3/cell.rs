@@ -7,7 +7,7 @@ use std::task::{Context, Waker};
 
 use bytes::Bytes;
 use quic::StreamId;
-use wire::h3::{MessageReader, Role};
+use wire::h3::MessageReader;
 use wire::http::priority::Priority;
 use wire::http::{Fields, Head};
 
@@ -49,10 +49,11 @@ pub(super) struct StreamCell {
 }
 
 impl StreamCell {
-    pub(super) fn new(id: StreamId, role: Role, longest: usize) -> Self {
+    /// `reader` is that of the peer's message.
+    pub(super) fn new(id: StreamId, reader: MessageReader) -> Self {
         Self {
             id,
-            half: RefCell::new(Half::new(role, longest)),
+            half: RefCell::new(Half::new(reader)),
             completes: Cell::new(false),
             refuses: Cell::new(false),
             answering: Cell::new(false),
@@ -120,9 +121,9 @@ pub(super) struct Half {
 }
 
 impl Half {
-    fn new(role: Role, longest: usize) -> Self {
+    fn new(reader: MessageReader) -> Self {
         Self {
-            reader: MessageReader::new(role, longest),
+            reader,
             unread: Bytes::new(),
             payload: Bytes::new(),
             arrival: Arrival::Nothing,

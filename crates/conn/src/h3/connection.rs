@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ::quic::{Closed, Direction, Event, StreamId};
 use base::moment::Moment;
-use wire::h3::{self, ErrorCode, Role};
+use wire::h3::{self, ErrorCode, MessageReader, Role};
 
 use super::cell::StreamCell;
 use super::control::{self, Control};
@@ -68,7 +68,7 @@ impl Connection {
     }
 
     fn over(link: Link, terms: Terms) -> Self {
-        let control = Control::new(Role::Server, terms.max_head, terms.extends);
+        let control = Control::new(Role::Server, &terms);
         let shared = Rc::new(Shared { link, state: RefCell::new(State::new(Role::Server, terms)) });
         let carried: Rc<dyn Carried> = shared.clone();
         shared.link.carry(Rc::downgrade(&carried));
@@ -201,7 +201,12 @@ impl Connection {
                     self.end();
                     return true;
                 }
-                Event::Hello | Event::Connected | Event::StreamsAvailable(_) => Ok(()),
+                Event::Messages => self.shared.receive_messages(),
+                Event::StreamsAvailable(_) => {
+                    self.shared.note_room();
+                    Ok(())
+                }
+                Event::Hello | Event::Connected => Ok(()),
             };
             if let Err(error) = done {
                 self.shared.order(Order::Fail(error.code));
@@ -255,8 +260,9 @@ impl Connection {
     fn accept(&mut self) -> Result<(), h3::Error> {
         loop {
             let Some(id) = self.shared.link.connection().accept(Direction::Bidirectional) else { return Ok(()) };
-            let longest = self.shared.state.borrow().terms.max_head;
-            let cell = Rc::new(StreamCell::new(id, Role::Server, longest));
+            let Terms { max_head, webtransport, .. } = self.shared.state.borrow().terms;
+            let reader = MessageReader::with_sessions(Role::Server, max_head, webtransport);
+            let cell = Rc::new(StreamCell::new(id, reader));
             self.shared.state.borrow_mut().push(Rc::clone(&cell));
             if self.limit.is_some_and(|limit| id.number() >= limit) {
                 self.reject(&cell);
@@ -275,8 +281,15 @@ impl Connection {
         }
     }
 
-    /// Rejects a request that was not processed. A client sends few of them before it has received GOAWAY.
+    /// Rejects a request that was not processed. A client sends few of them before it has received GOAWAY. A stream of a session is none.
     fn reject(&self, cell: &StreamCell) {
+        let has_sessions = self.shared.state.borrow().sessions.is_some();
+        if has_sessions {
+            let reading = self.shared.read_head(cell, &mut cell.half());
+            if let Reading::Session(session) = reading {
+                return self.shared.take_stream(cell, session);
+            }
+        }
         self.shared.abort(cell, &cell.half(), ErrorCode::RequestRejected);
         let state = &mut *self.shared.state.borrow_mut();
         state.remove(cell.id);
@@ -298,6 +311,7 @@ impl Connection {
                 }
             }
             Reading::Blocked | Reading::Payload => {}
+            Reading::Session(session) => self.shared.take_stream(cell, session),
             Reading::Ended | Reading::Failed => {
                 let half = &mut *cell.half();
                 if !half.malformed {
@@ -311,7 +325,7 @@ impl Connection {
     }
 
     fn note_readable(&mut self, id: StreamId) -> Result<(), h3::Error> {
-        let Some(cell) = self.shared.state.borrow().stream(id) else { return Ok(()) };
+        let Some(cell) = self.shared.state.borrow().stream(id) else { return self.shared.note_of_session(id) };
         let has_head = cell.half().has_head;
         if !has_head {
             self.read_head(&cell);
@@ -327,7 +341,7 @@ impl Connection {
     }
 
     fn note_writable(&mut self, id: StreamId) -> Result<(), h3::Error> {
-        let Some(cell) = self.shared.state.borrow().stream(id) else { return Ok(()) };
+        let Some(cell) = self.shared.state.borrow().stream(id) else { return self.shared.note_of_session(id) };
         let half = &mut *cell.half();
         if half.complete {
             // A failed stream has no end.
@@ -346,7 +360,10 @@ impl Connection {
 
     /// Handles STOP_SENDING: the client does not want the answer.
     fn note_stopped(&mut self, id: StreamId, code: u64) -> Result<(), h3::Error> {
-        let Some(cell) = self.shared.state.borrow().stream(id) else { return self.control.note_stopped(id) };
+        let Some(cell) = self.shared.state.borrow().stream(id) else {
+            self.control.note_stopped(id)?;
+            return self.shared.note_of_session(id);
+        };
         let half = &mut *cell.half();
         {
             let state = &mut *self.shared.state.borrow_mut();

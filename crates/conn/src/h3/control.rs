@@ -5,12 +5,15 @@ use bytes::{Buf, Bytes};
 use quic::stream::{Part, ReadError};
 use quic::{Direction, StreamId};
 use wire::h3::qpack::AcknowledgmentReader;
+use wire::h3::webtransport::BeginningReader;
 use wire::h3::{self, ControlFrame, ControlReader, ErrorCode, PeerStreams, Role, Settings, StreamType, TypeReader};
 use wire::http::priority::Priority;
 
+use super::Terms;
 use super::link::{Link, Streams};
 use super::reading::rank;
 use super::state::State;
+use super::webtransport::MOST_SESSIONS;
 
 /// Bytes of a stream taken from the connection at once.
 const MOST: usize = 4096;
@@ -40,11 +43,16 @@ pub(super) struct Control {
 
 impl Control {
     /// Begins with our SETTINGS.
-    pub(super) fn new(role: Role, max_section: usize, extends: bool) -> Self {
+    pub(super) fn new(role: Role, terms: &Terms) -> Self {
         let mut output = Vec::new();
         h3::push_stream_type(StreamType::Control, &mut output);
-        let settings =
-            Settings { max_section: Some(max_section as u64), extended_connect: extends, ..Settings::default() };
+        let settings = Settings {
+            max_section: Some(terms.max_head as u64),
+            extended_connect: terms.extends || terms.webtransport && role == Role::Server,
+            datagrams: terms.webtransport,
+            sessions: if terms.webtransport { MOST_SESSIONS } else { 0 },
+            ..Settings::default()
+        };
         h3::push_settings(&settings, &mut output);
         Self {
             own: None,
@@ -115,7 +123,9 @@ impl Control {
         connection: &mut Streams<'_>,
         state: &mut State,
     ) -> Result<(), h3::Error> {
-        let Some(position) = self.streams.iter().position(|stream| stream.id == id) else { return Ok(()) };
+        let Some(position) = self.streams.iter().position(|stream| stream.id == id) else {
+            return state.note_of_session(id, connection);
+        };
         loop {
             match connection.read(id, MOST) {
                 Ok(Part::Chunk(bytes)) => {
@@ -141,6 +151,7 @@ impl Control {
         state: &mut State,
     ) -> Result<bool, h3::Error> {
         let Some(stream) = self.streams.get_mut(position) else { return Ok(false) };
+        let id = stream.id;
         let kind = match stream.kind {
             Some(kind) => kind,
             None => {
@@ -148,6 +159,11 @@ impl Control {
                 let Some(kind) = stream.name.read(&mut input) else { return Ok(true) };
                 let rest = input.len();
                 bytes.advance(bytes.len() - rest);
+                if kind == StreamType::WebTransport && state.sessions.is_some() {
+                    self.streams.remove(position);
+                    state.begin_stream(id, BeginningReader::after_type(), bytes, connection)?;
+                    return Ok(false);
+                }
                 stream.kind = Some(kind);
                 if let Err(error) = self.peer.open(kind) {
                     return self.refuse(position, error, connection, state);
@@ -159,7 +175,7 @@ impl Control {
             StreamType::Control => self.read_control(&bytes, connection, state)?,
             StreamType::QpackEncoder => state.decoder.read_instructions(&bytes)?,
             StreamType::QpackDecoder => self.acknowledgments.read(&bytes)?,
-            StreamType::Push | StreamType::Unknown(_) => {}
+            StreamType::Push | StreamType::WebTransport | StreamType::Unknown(_) => {}
         }
         Ok(true)
     }

@@ -25,6 +25,8 @@ pub struct Counts {
     pub malformed: u32,
     /// Heads whose errors have ended the connection.
     pub fatal: u32,
+    /// Datagrams of WebTransport sessions that were dropped.
+    pub dropped: u32,
 }
 
 /// Number of the codes that are counted.

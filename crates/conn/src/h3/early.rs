@@ -13,6 +13,15 @@ const MOST_BYTES: usize = 64 * 1024;
 /// Maximum number of requests that begin on a connection before its handshake is complete.
 const MOST_STREAMS: usize = 100;
 
+/// Why a connection that carries requests has ended before its handshake was complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unshaken {
+    /// The handshake has failed.
+    Failed,
+    /// The time for it has passed.
+    Expired,
+}
+
 /// The early data of a connection.
 #[derive(Default)]
 pub(super) struct Early {

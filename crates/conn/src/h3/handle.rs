@@ -228,6 +228,8 @@ impl Handle<'_> {
             match self.shared.read_payload(self.cell, half) {
                 Reading::Head | Reading::Payload => {}
                 Reading::Ended => return Poll::Ready(Ok(0)),
+                // Only the beginning of a stream names a session.
+                Reading::Session(_) => return Poll::Ready(Err(connection_closed())),
                 Reading::Failed if half.malformed => return Poll::Ready(Err(io::ErrorKind::InvalidData.into())),
                 Reading::Failed => return Poll::Ready(Err(connection_closed())),
                 Reading::Blocked => {

@@ -70,6 +70,14 @@ impl Streams<'_> {
         on!(self, streams => streams.stop(id, code));
     }
 
+    /// Returns the next message that was received outside of streams. QMux has none.
+    pub(super) fn receive_message(&mut self) -> Option<bytes::Bytes> {
+        match self {
+            Self::Quic(streams) => streams.receive_message(),
+            Self::Qmux(_) => None,
+        }
+    }
+
     pub(super) fn set_priority(&mut self, id: StreamId, priority: i32) {
         on!(self, streams => streams.set_priority(id, priority));
     }
@@ -86,6 +94,14 @@ impl Link {
         match self {
             Self::Quic(link) => Streams::Quic(link.connection()),
             Self::Qmux(link) => Streams::Qmux(link.machine()),
+        }
+    }
+
+    /// Borrows the connection of QUIC; `None`: it is QMux.
+    pub(super) fn quic(&self) -> Option<RefMut<'_, over_udp::TimedConnection>> {
+        match self {
+            Self::Quic(link) => Some(link.connection()),
+            Self::Qmux(_) => None,
         }
     }
 

@@ -19,6 +19,7 @@ mod request;
 mod server;
 mod state;
 mod stream;
+mod webtransport;
 
 use wire::h2::Capacity;
 
@@ -26,10 +27,12 @@ use crate::glitches::GlitchLimits;
 
 pub use connection::Connection;
 pub use counts::{Counts, ErrorCounts};
+pub use early::Unshaken;
 pub use grant::INITIAL_STREAMS;
 pub use request::Request;
 pub use server::{Requests, ServerConnection};
 pub use stream::Stream;
+pub use webtransport::{Relay, RelayStep};
 
 /// The limits of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +47,8 @@ pub struct Terms {
     pub max_fields: usize,
     /// Whether extended CONNECT is announced to clients (RFC 9220).
     pub extends: bool,
+    /// Whether WebTransport sessions are announced, over QUIC.
+    pub webtransport: bool,
     /// `option accept-unsafe-violations-in-http-request`.
     pub accept_unsafe: bool,
     /// Limits of glitches.

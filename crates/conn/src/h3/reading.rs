@@ -9,6 +9,7 @@ use wire::http::{Fields, Framing};
 
 use super::cell::{Arrival, Half, StreamCell};
 use super::state::Shared;
+use super::webtransport;
 use crate::conduct;
 
 /// Bytes of a stream taken from the connection at once.
@@ -21,6 +22,8 @@ pub(super) enum Reading {
     Head,
     /// Payload is available.
     Payload,
+    /// The stream is no message, but one of that WebTransport session.
+    Session(u64),
     /// More bytes are needed.
     Blocked,
     /// The message has ended.
@@ -125,6 +128,7 @@ impl Shared {
             Some(MessagePart::TooLarge { .. }) if *has_head => Err(h3::Error::stream(ErrorCode::ExcessiveLoad)),
             Some(MessagePart::TooLarge { .. }) => Ok(Part::Head(Decoded::Refused(431))),
             Some(MessagePart::Skipped { .. }) => Ok(Part::Skipped),
+            Some(MessagePart::StreamOf { session }) => Ok(Part::Session(session)),
         };
         let consumed = unread.len() - input.len();
         half.unread = unread;
@@ -169,6 +173,7 @@ impl Shared {
                 state.note_idle_frame();
                 Reading::Payload
             }
+            Part::Session(session) => Reading::Session(session),
             Part::Head(decoded) => self.note_head(cell, half, decoded),
         }
     }
@@ -246,6 +251,9 @@ impl Shared {
                 }
                 if half.head.upgrade || half.head.known_method() == wire::http::Method::Connect {
                     half.reader.become_tunnel();
+                    if webtransport::is_asked(&half.head) && self.begin_session(cell.id) == Some(false) {
+                        half.arrival = Arrival::Refused { status: 429 };
+                    }
                 } else if let Framing::Length(length) = half.head.framing {
                     half.announced = Some(length);
                 }
@@ -277,6 +285,7 @@ enum Part {
     Data(Bytes),
     Head(Decoded),
     Trailers(Box<Fields>),
+    Session(u64),
     Skipped,
 }
 

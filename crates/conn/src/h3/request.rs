@@ -13,6 +13,7 @@ use super::cell::{Arrival, Half, StreamCell};
 use super::handle::Handle;
 use super::reading::Reading;
 use super::server::Requests;
+use super::state::Departing;
 use crate::answer_head_kind::AnswerHeadKind;
 use crate::flow::{ByteSink, ByteSource};
 use crate::h1::server::fits;
@@ -65,10 +66,27 @@ impl Request {
         self.cell.extension.set(if is_possible { Extension::Asked } else { Extension::Impossible });
     }
 
+    /// Marks the request as one for a WebTransport session.
+    pub fn begin_session(&mut self) {
+        let begun = self.requests.shared().begin_session(self.cell.id);
+        self.cell.extension.set(if begun == Some(true) { Extension::Asked } else { Extension::Impossible });
+    }
+
+    /// The number of its stream.
+    pub(super) fn number(&self) -> u64 {
+        self.cell.id.number()
+    }
+
+    /// Whether the server accepts the request as what it is.
+    fn is_possible(&self, server: &Departing) -> Option<bool> {
+        let is_possible = server.extends? && self.cell.extension.get() == Extension::Asked;
+        Some(is_possible && (server.takes_sessions || !self.requests.shared().has_session(self.cell.id)))
+    }
+
     /// Whether the server supports such a request; pending until its settings are known.
     fn poll_extended(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let extends = self.requests.shared().state.borrow().server.extends;
-        match extends.map(|extends| extends && self.cell.extension.get() == Extension::Asked) {
+        let server = self.requests.shared().state.borrow().server;
+        match self.is_possible(&server) {
             Some(true) => Poll::Ready(Ok(())),
             Some(false) => {
                 self.cell.refused.set(true);
@@ -104,7 +122,9 @@ impl Request {
         }
         match self.requests.shared().read_head(&self.cell, half) {
             Reading::Head => Poll::Ready(true),
-            Reading::Ended | Reading::Failed | Reading::Payload => Poll::Ready(half.arrival != Arrival::Nothing),
+            Reading::Ended | Reading::Failed | Reading::Payload | Reading::Session(_) => {
+                Poll::Ready(half.arrival != Arrival::Nothing)
+            }
             Reading::Blocked => {
                 half.wait(cx);
                 Poll::Pending

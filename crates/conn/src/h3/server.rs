@@ -8,13 +8,15 @@ use std::task::{Context, Poll};
 use ::quic::{Direction, Event, StreamId};
 use base::buffer::Buffer;
 use base::moment::Moment;
+use bytes::Bytes;
 use rt::net::SocketQuery;
 use tls::HandshakeInfo;
-use wire::h3::{self, ErrorCode, Role};
+use wire::h3::webtransport::BeginningReader;
+use wire::h3::{self, ErrorCode, MessageReader, Role};
 
 use super::cell::{Arrival, StreamCell};
 use super::control::{self, Control};
-use super::early::{Early, HandshakeLimit};
+use super::early::{Early, HandshakeLimit, Unshaken};
 use super::handle::Handle;
 use super::link::Link;
 use super::state::{Order, Shared, State};
@@ -79,7 +81,7 @@ impl ServerConnection {
     }
 
     fn over(link: Link, terms: Terms, about: About, wire: Option<Box<(Transport, Buffer)>>) -> (Self, Requests) {
-        let control = Control::new(Role::Client, terms.max_head, terms.extends);
+        let control = Control::new(Role::Client, &terms);
         let shared = Shared { link, state: RefCell::new(State::new(Role::Client, terms)) };
         let exchanges = Rc::new(Exchanges { shared, about, answers: Cell::new(0), over: Cell::new(false) });
         let carried: Rc<dyn Carried> = exchanges.clone();
@@ -124,9 +126,7 @@ impl ServerConnection {
         loop {
             let Some(event) = self.exchanges.shared.link.poll_event() else { return false };
             let done = match event {
-                Event::StreamsOpened(Direction::Bidirectional) => {
-                    Err(h3::Error::connection(ErrorCode::StreamCreationError))
-                }
+                Event::StreamsOpened(Direction::Bidirectional) => self.accept(),
                 Event::StreamsOpened(Direction::Unidirectional) => {
                     let Shared { link, state } = &self.exchanges.shared;
                     self.control.accept(&mut link.connection(), &mut state.borrow_mut())
@@ -135,28 +135,31 @@ impl ServerConnection {
                     let Shared { link, state } = &self.exchanges.shared;
                     self.control.read(id, &mut link.connection(), &mut state.borrow_mut())
                 }
-                Event::Readable(id) => {
-                    self.note_readable(id);
-                    Ok(())
+                Event::Readable(id) => self.note_readable(id),
+                Event::Stopped(id, _) if id.direction() == Direction::Unidirectional => {
+                    self.control.note_stopped(id).and_then(|()| self.exchanges.shared.note_of_session(id))
                 }
-                Event::Stopped(id, _) if id.direction() == Direction::Unidirectional => self.control.note_stopped(id),
+                Event::Stopped(id, _) if self.exchanges.shared.state.borrow().stream(id).is_none() => {
+                    self.exchanges.shared.note_of_session(id)
+                }
                 Event::Stopped(id, code) => {
                     // The server needs no more of the request; its answer may still arrive (RFC 9114, section 4.1).
                     self.exchanges.shared.link.connection().reset(id, code);
-                    self.note_writable(id);
-                    Ok(())
+                    self.note_writable(id)
                 }
-                Event::Writable(id) => {
-                    self.note_writable(id);
-                    Ok(())
-                }
+                Event::Writable(id) => self.note_writable(id),
                 Event::Closed(_) => {
-                    self.refuse_early();
+                    self.refuse_early(Unshaken::Failed);
                     self.end();
                     return true;
                 }
                 Event::Connected => self.end_handshake(),
-                Event::Hello | Event::StreamsAvailable(_) | Event::Finished(_) => Ok(()),
+                Event::Messages => self.exchanges.shared.receive_messages(),
+                Event::StreamsAvailable(_) => {
+                    self.exchanges.shared.note_room();
+                    Ok(())
+                }
+                Event::Hello | Event::Finished(_) => Ok(()),
             };
             if let Err(error) = done {
                 self.exchanges.shared.order(Order::Fail(error.code));
@@ -199,33 +202,49 @@ impl ServerConnection {
     }
 
     /// Wakes the task that reads a stream. A task that does not read sees a reset.
-    fn note_readable(&self, id: StreamId) {
+    fn note_readable(&self, id: StreamId) -> Result<(), h3::Error> {
         let shared = &self.exchanges.shared;
-        let Some(cell) = shared.state.borrow().stream(id) else { return };
+        let Some(cell) = shared.state.borrow().stream(id) else { return shared.note_of_session(id) };
         let half = &mut *cell.half();
         let is_read = half.has_head && half.arrival == Arrival::Nothing;
         if is_read && half.payload.is_empty() && half.unread.is_empty() {
             shared.read_payload(&cell, half);
         }
         half.wake();
+        Ok(())
     }
 
     /// Goes on with a request that had to wait, or that the server reads no further.
-    fn note_writable(&self, id: StreamId) {
+    fn note_writable(&self, id: StreamId) -> Result<(), h3::Error> {
         let shared = &self.exchanges.shared;
-        let Some(cell) = shared.state.borrow().stream(id) else { return };
+        let Some(cell) = shared.state.borrow().stream(id) else { return shared.note_of_session(id) };
         let half = &mut *cell.half();
         let handle = Handle { shared, cell: &cell };
         // A failed stream has no end.
         let _ = if half.complete { handle.finish(half) } else { handle.flush_prefix(half) };
         half.wake();
+        Ok(())
+    }
+
+    /// Accepts the bidirectional streams that the server has opened: only sessions of WebTransport have some.
+    #[cold]
+    fn accept(&self) -> Result<(), h3::Error> {
+        let Shared { link, state } = &self.exchanges.shared;
+        let (streams, state) = (&mut link.connection(), &mut *state.borrow_mut());
+        if state.sessions.is_none() {
+            return Err(h3::Error::connection(ErrorCode::StreamCreationError));
+        }
+        while let Some(id) = streams.accept(Direction::Bidirectional) {
+            state.begin_stream(id, BeginningReader::new(), Bytes::new(), streams)?;
+        }
+        Ok(())
     }
 
     /// Ready when a handshake during which requests were sent has taken too long: the connection has ended then.
     fn poll_limit(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(limit) = &mut self.limit else { return Poll::Pending };
         std::task::ready!(limit.poll(cx));
-        self.refuse_early();
+        self.refuse_early(Unshaken::Expired);
         control::close(&self.exchanges.shared.link, ErrorCode::NoError);
         self.end();
         Poll::Ready(())
@@ -245,15 +264,16 @@ impl ServerConnection {
         }
         if !speaks {
             // The server has agreed on no protocol (RFC 9001, section 8.1).
-            shared.state.borrow_mut().note_departure(0);
+            let state = &mut *shared.state.borrow_mut();
+            state.server.unshaken = Some(Unshaken::Failed);
+            state.note_departure(0);
             return Err(h3::Error::connection(ErrorCode::NoError));
         }
         if !shared.link.is_early_accepted() {
             self.send_again(*early);
         }
         let ids: Vec<StreamId> = self.exchanges.shared.state.borrow().streams().map(|cell| cell.id).collect();
-        ids.into_iter().for_each(|id| self.note_writable(id));
-        Ok(())
+        ids.into_iter().try_for_each(|id| self.note_writable(id))
     }
 
     /// Opens the streams again whose early data the server has rejected, with the same identifiers. Requests beyond the server's
@@ -261,7 +281,7 @@ impl ServerConnection {
     fn send_again(&mut self, early: Early) {
         let Shared { link, state } = &self.exchanges.shared;
         let terms = state.borrow().terms;
-        self.control = Control::new(Role::Client, terms.max_head, terms.extends);
+        self.control = Control::new(Role::Client, &terms);
         for (number, bytes) in (0..).step_by(4).zip(early.into_streams()) {
             let opened = link.connection().open(Direction::Bidirectional);
             let Some(id) = opened else { return state.borrow().refuse_from(number) };
@@ -279,9 +299,10 @@ impl ServerConnection {
 
     /// Marks requests as not processed if the connection has ended before its handshake was complete. A server may have begun with
     /// them; they may be sent twice.
-    fn refuse_early(&self) {
+    fn refuse_early(&self, reason: Unshaken) {
         let state = &mut *self.exchanges.shared.state.borrow_mut();
         if state.early.take().is_some() {
+            state.server.unshaken = Some(reason);
             state.note_departure(0);
         }
     }
@@ -340,7 +361,7 @@ impl Requests {
             return None;
         }
         let id = link.connection().open(Direction::Bidirectional)?;
-        let cell = Rc::new(StreamCell::new(id, Role::Client, state.terms.max_head));
+        let cell = Rc::new(StreamCell::new(id, MessageReader::new(Role::Client, state.terms.max_head)));
         cell.heard.set(link.heard());
         state.begin_request(Rc::clone(&cell));
         Some(cell)
@@ -390,6 +411,11 @@ impl Requests {
     /// Whether the handshake is not complete: a request that begins may be sent as early data.
     pub fn is_early(&self) -> bool {
         self.0.shared.state.borrow().early.is_some()
+    }
+
+    /// Returns why the connection has ended before its handshake was complete, if requests were sent on it.
+    pub fn unshaken(&self) -> Option<Unshaken> {
+        self.0.shared.state.borrow().server.unshaken
     }
 
     /// Queries about the socket of the connection.

@@ -10,9 +10,10 @@ use wire::h3::{self, ErrorCode, Role};
 use super::Terms;
 use super::cell::{Access, Half, StreamCell};
 use super::counts::Counts;
-use super::early::Early;
+use super::early::{Early, Unshaken};
 use super::grant::StreamGrant;
 use super::link::Link;
+use super::webtransport::Sessions;
 use crate::conduct::{Conduct, Consequence, EARNED, FAILED_STREAM};
 use crate::h2::Kill;
 use crate::quic::{Carried, StreamView};
@@ -39,6 +40,10 @@ pub(super) struct Departing {
     pub(super) extends: Option<bool>,
     /// Whether no more requests begin.
     pub(super) is_closing: bool,
+    /// Why the connection has ended before its handshake was complete, if requests were sent on it.
+    pub(super) unshaken: Option<Unshaken>,
+    /// Whether the server accepts WebTransport sessions.
+    pub(super) takes_sessions: bool,
 }
 
 pub(super) struct State {
@@ -65,6 +70,8 @@ pub(super) struct State {
     pub(super) begun: u32,
     /// The early data sent to a server, until the handshake is complete.
     pub(super) early: Option<Box<Early>>,
+    /// WebTransport sessions, if they are announced.
+    pub(super) sessions: Option<Box<Sessions>>,
 }
 
 impl Carried for Shared {
@@ -181,6 +188,7 @@ impl State {
             conduct: Conduct::new(),
             begun: 0,
             early: None,
+            sessions: terms.webtransport.then(Box::default),
         }
     }
 
@@ -193,6 +201,11 @@ impl State {
     /// Returns the number of streams to announce to a client that uses those that it has.
     pub(super) fn raise_grant(&mut self) -> Option<u32> {
         self.grant.raise(self.streams.len())
+    }
+
+    /// As [`Self::raise_grant`], with `others` besides the streams of requests.
+    pub(super) fn raise_grant_by(&mut self, others: usize) -> Option<u32> {
+        self.grant.raise(self.streams.len() + others)
     }
 
     /// Whether a client cannot know yet that it may open that stream. The limit is counted from the newest stream, although some
@@ -272,6 +285,7 @@ impl State {
     /// Handles the SETTINGS of a server.
     pub(super) fn note_settings(&mut self, settings: &h3::Settings) {
         self.server.extends = Some(settings.extended_connect);
+        self.server.takes_sessions = settings.extended_connect && settings.datagrams && settings.sessions > 0;
         self.streams.iter().for_each(|cell| cell.half().wake());
     }
 

@@ -45,6 +45,15 @@ impl Stream {
         self.cell.id.number()
     }
 
+    pub(super) fn shared(&self) -> &Rc<Shared> {
+        &self.shared
+    }
+
+    /// Whether its request asks for a WebTransport session that the connection permits.
+    pub fn is_session(&self) -> bool {
+        self.shared.has_session(self.cell.id)
+    }
+
     /// Ends the whole connection with all of its streams.
     pub(crate) fn kill(&mut self, kill: Kill) {
         self.shared.order(Order::Kill(kill));

@@ -16,6 +16,8 @@ use wire::h2::Capacity;
 use wire::h3::{self, FrameType, MessagePart, MessageReader, Role, StreamType};
 use wire::http::{Fields, Head};
 
+use crate::raw_streams::{self, RawStreams};
+
 /// An answer, as far as it was received.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Answer {
@@ -54,6 +56,8 @@ pub struct Client {
     pub announcements: usize,
     /// Bytes of all streams that were read.
     pub read: u64,
+    /// Streams and messages of WebTransport sessions, if there may be some.
+    pub raw: Option<RawStreams>,
     /// Request streams that are not read, with those that have something to read.
     unread: Option<Vec<StreamId>>,
     /// Datagrams that were received.
@@ -106,6 +110,7 @@ impl Client {
             sent: Vec::new(),
             announcements: 0,
             read: 0,
+            raw: None,
             unread: None,
             heard: 0,
             sent_last: Vec::new(),
@@ -131,6 +136,20 @@ impl Client {
         let mut client = Self::begin_over(from, to, &tls(&["h3"], false), &Transport::new(&settings));
         client.unread = Some(Vec::new());
         client.connected().await
+    }
+
+    /// Connects with settings for WebTransport sessions. The server may open that number of streams at a time.
+    pub async fn connect_sessions(from: &str, to: &str, max_streams: u32) -> Self {
+        let mut client = Self::begin_over(from, to, &tls(&["h3"], false), &raw_streams::transport(max_streams));
+        client.raw = Some(RawStreams::default());
+        client.until(|client| client.is_connected).await;
+        client.open_uni(&raw_streams::control());
+        client
+    }
+
+    /// Returns the streams and messages of sessions, and the connection.
+    pub fn raw(&mut self) -> (&mut RawStreams, &mut Connection) {
+        (self.raw.as_mut().unwrap(), &mut self.connection)
     }
 
     async fn connected(mut self) -> Self {
@@ -340,6 +359,15 @@ impl Client {
     }
 
     fn note(&mut self, event: Event) {
+        if let Some(raw) = &mut self.raw {
+            match event {
+                Event::StreamsOpened(direction) => return raw.accept(direction, &mut self.connection),
+                Event::Readable(id) if !self.streams.contains_key(&id) => return raw.read(id, &mut self.connection),
+                Event::Stopped(id, code) => raw.stopped.push((id, code)),
+                Event::Messages => return raw.receive(&mut self.connection),
+                _ => {}
+            }
+        }
         match event {
             Event::Connected => self.is_connected = true,
             Event::Closed(closed) => self.closed = Some(closed),
@@ -390,7 +418,9 @@ impl Client {
                                     |field: &wire::h2::HeaderField<'_>| trailers.push(line(field.name, field.value));
                                 decoder.decode(id.number(), section, CAPACITY, take).unwrap();
                             }
-                            MessagePart::TooLarge { .. } | MessagePart::Skipped { .. } => {}
+                            MessagePart::TooLarge { .. }
+                            | MessagePart::Skipped { .. }
+                            | MessagePart::StreamOf { .. } => {}
                         }
                         if is_interim {
                             reader.note_interim();

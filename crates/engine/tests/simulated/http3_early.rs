@@ -431,3 +431,32 @@ fn handshakes_with_early_data_are_observed() {
         });
     }
 }
+
+/// A handshake during which a request was sent fails as any attempt to connect: with 503, also after retries. Nothing of it is a bad
+/// answer of the server.
+#[test]
+fn a_handshake_that_fails_is_a_failed_attempt_to_connect() {
+    for (retries, is_down, state) in [(0, true, "sC"), (0, false, "SC"), (1, true, "sC"), (1, false, "SC")] {
+        let rules = format!("    retry-on 0rtt-rejected conn-failure\n    retries {retries}\n    timeout connect 1s");
+        towards(&rules).run(move |world| async move {
+            let mut origin = Origin::with_tls(ORIGIN, early_quic_server());
+            let mut client = Peer::connect(WEIR).await;
+            meet(&mut origin, &mut client).await;
+            if is_down {
+                rt::sim::network().set_datagram_path(DatagramPath { loss: 1_000, ..DatagramPath::default() });
+            } else {
+                origin.serve(foreign_quic_server());
+            }
+            client.send(get("/1")).await;
+            let head = origin.beside(client.receive_head()).await;
+            assert!(head.is_some_and(|head| head.starts_with("HTTP/1.1 503 ")), "{retries} {state}");
+            let table = origin.beside(ask("show stat")).await;
+            let columns = ["econ", "eresp", "wretr"];
+            let expected = ["1", "0", &retries.to_string()];
+            assert_eq!(columns.map(|name| column(&table, "l,q,", name)), expected, "{retries} {state}");
+            let first = r##"l l/q 0/0/#/#/# 200 # - - ---- 1/1/0/0/0 0/0 "GET /first HTTP/1.1""##;
+            let second = format!(r##"l l/q 0/0/-1/-1/# 503 # - - {state}-- 1/1/0/0/{retries} 0/0 "GET /1 HTTP/1.1""##);
+            world.expect_log(&[first, &second]).await;
+        });
+    }
+}

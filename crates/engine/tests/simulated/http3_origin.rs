@@ -18,6 +18,7 @@ use wire::h3::{self, MessagePart, MessageReader, Role, StreamType};
 use wire::http::Head;
 
 use crate::http3_client::push_data;
+use crate::raw_streams::{self, RawStreams};
 use crate::secure;
 
 /// A request, as far as it was received.
@@ -52,6 +53,8 @@ struct Link {
     /// Bytes of the client's unidirectional streams.
     unidirectional: BTreeMap<StreamId, Vec<u8>>,
     closed: Option<Closed>,
+    /// Streams and messages of WebTransport sessions.
+    raw: RawStreams,
 }
 
 impl Link {
@@ -73,6 +76,8 @@ pub struct Origin {
     pub stopped: Vec<(Stream, u64)>,
     /// Whole requests that were not returned.
     whole: Vec<Stream>,
+    /// Whether WebTransport sessions are announced.
+    sessions: bool,
     timer: rt::Timer,
     out: Vec<u8>,
 }
@@ -114,9 +119,40 @@ impl Origin {
             streams: BTreeMap::new(),
             stopped: Vec::new(),
             whole: Vec::new(),
+            sessions: false,
             timer: rt::Timer::new(),
             out: Vec::new(),
         }
+    }
+
+    /// Listens at an address, with settings for WebTransport sessions. Clients may open that number of streams at a time.
+    pub fn with_sessions(address: &str, max_streams: u32) -> Self {
+        let mut origin = Self::at(address);
+        let settings = server_settings(secure::quic_server(), raw_streams::transport(max_streams));
+        origin.endpoint.serve(Some(settings));
+        origin.sessions = true;
+        origin
+    }
+
+    /// Returns the streams and messages of the sessions of a connection, and the connection.
+    pub fn raw(&mut self, connection: usize) -> (&mut RawStreams, &mut Connection) {
+        let link = &mut self.links[connection];
+        (&mut link.raw, &mut link.connection)
+    }
+
+    /// Returns the streams and messages of the sessions of a connection.
+    pub fn raw_streams(&self, connection: usize) -> &RawStreams {
+        &self.links[connection].raw
+    }
+
+    /// Returns the request of a session, once its head was received.
+    pub async fn session(&mut self, connection: usize) -> Stream {
+        let has_head = |origin: &Self| {
+            let own = origin.streams.iter().find(|(stream, _)| stream.connection == connection);
+            own.is_some_and(|(_, (_, asked))| !asked.head.is_empty())
+        };
+        self.until(has_head).await;
+        *self.streams.keys().find(|stream| stream.connection == connection).unwrap()
     }
 
     /// Sets the settings of TLS of connections that begin from now on.
@@ -309,13 +345,44 @@ impl Origin {
             Received::Incoming(incoming) => {
                 let (handle, connection) = self.endpoint.accept(incoming, rt::now(), &mut self.out).unwrap();
                 let decoder = h3::qpack::Decoder::new(h3::qpack::TableLimits::default());
-                let unidirectional = BTreeMap::new();
-                self.links.push(Link { handle, connection, decoder, control: None, unidirectional, closed: None });
+                let (unidirectional, raw) = (BTreeMap::new(), RawStreams::default());
+                self.links.push(Link { handle, connection, decoder, control: None, unidirectional, closed: None, raw });
             }
         }
     }
 
+    /// Handles an event of a connection with sessions. Returns false if it concerns a request.
+    fn note_session(&mut self, number: usize, event: &Event) -> bool {
+        let link = &mut self.links[number];
+        match *event {
+            Event::Connected => {
+                let id = link.connection.open(Direction::Unidirectional).unwrap();
+                let bytes = raw_streams::control();
+                assert_eq!(link.connection.write(id, &bytes), Ok(bytes.len()));
+                link.control = Some(id);
+            }
+            // The first stream is that of the request.
+            Event::StreamsOpened(Direction::Bidirectional)
+                if self.streams.keys().all(|own| own.connection != number) =>
+            {
+                return false;
+            }
+            Event::StreamsOpened(direction) => link.raw.accept(direction, &mut link.connection),
+            Event::Readable(id) if !self.streams.contains_key(&Stream { connection: number, id }) => {
+                link.raw.read(id, &mut link.connection);
+            }
+            Event::Stopped(id, code) => link.raw.stopped.push((id, code)),
+            Event::Messages => link.raw.receive(&mut link.connection),
+            _ => return false,
+        }
+        true
+    }
+
     fn note(&mut self, number: usize, event: Event) {
+        if self.sessions && self.note_session(number, &event) {
+            return;
+        }
+        let is_session = self.sessions;
         let link = &mut self.links[number];
         match event {
             Event::Connected => {
@@ -331,6 +398,10 @@ impl Origin {
             Event::Stopped(id, code) => self.stopped.push((Stream { connection: number, id }, code)),
             Event::StreamsOpened(Direction::Bidirectional) => {
                 while let Some(id) = link.connection.accept(Direction::Bidirectional) {
+                    if is_session && self.streams.keys().any(|own| own.connection == number) {
+                        link.raw.read(id, &mut link.connection);
+                        continue;
+                    }
                     let reader = MessageReader::new(Role::Server, 65_536);
                     self.streams.insert(Stream { connection: number, id }, (reader, Asked::default()));
                 }
@@ -368,7 +439,9 @@ impl Origin {
                             MessagePart::Trailers(section) => {
                                 asked.trailers = lines(&mut link.decoder, stream.id, section);
                             }
-                            MessagePart::TooLarge { .. } | MessagePart::Skipped { .. } => {}
+                            MessagePart::TooLarge { .. }
+                            | MessagePart::Skipped { .. }
+                            | MessagePart::StreamOf { .. } => {}
                         }
                     }
                 }

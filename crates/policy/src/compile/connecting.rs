@@ -70,6 +70,7 @@ impl Compiler<'_> {
         let name = self.connection_name(written, server.span, names, head);
         let quic = self.quic_connecting(server, &names.spec.global, head);
         let negotiates = quic.is_none() && written.protocol.is_none() && offers_multiplexing(tls.as_deref());
+        let of_sessions = quic.filter(|quic| quic.webtransport).map(|_| MuxProtocol::Quic);
         let sni = || tls.as_ref().and_then(|tls| tls.sni.clone());
         Connecting {
             varies,
@@ -77,7 +78,7 @@ impl Compiler<'_> {
             protocol: written.protocol.or(quic.is_some().then_some(MuxProtocol::Quic)),
             quic,
             negotiates,
-            websockets: written.websockets.filter(|_| quic.is_none()).or_else(|| {
+            websockets: of_sessions.or(written.websockets.filter(|_| quic.is_none())).or_else(|| {
                 let offers_both = negotiates && tls.as_deref().is_some_and(|tls| tls.client.offers(b"http/1.1"));
                 offers_both.then_some(MuxProtocol::Http1)
             }),

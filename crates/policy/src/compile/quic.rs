@@ -121,6 +121,7 @@ impl Compiler<'_> {
             congestion: written.congestion.unwrap_or_default(),
             max_window,
             forces_retry: written.force_retry.is_some(),
+            webtransport: written.webtransport.is_some(),
         })
     }
 
@@ -132,6 +133,11 @@ impl Compiler<'_> {
         head: &str,
     ) -> Option<QuicConnecting> {
         if !server.address.value.is_quic() {
+            if let Some(span) = server.connecting.quic.webtransport {
+                let message = format!("{head}'webtransport' needs a QUIC address.");
+                let hint = "write 'server <name> quic4@<address>:<port> ssl webtransport'".to_owned();
+                self.alert_with_hint(span, Form::Placed, message, Some(hint));
+            }
             return None;
         }
         if !server.tls.as_ref().is_some_and(|tls| tls.ssl) {
@@ -143,7 +149,11 @@ impl Compiler<'_> {
         }
         let written = &server.connecting.quic;
         let max_window = written.max_window.or(global.tune.quic.servers.max_window).unwrap_or(MAX_WINDOW);
-        Some(QuicConnecting { congestion: written.congestion.unwrap_or_default(), max_window })
+        Some(QuicConnecting {
+            congestion: written.congestion.unwrap_or_default(),
+            max_window,
+            webtransport: written.webtransport.is_some(),
+        })
     }
 
     /// Refuses a QUIC address that two lines name: the datagrams of a connection would reach the sockets of either.

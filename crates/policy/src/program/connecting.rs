@@ -24,7 +24,8 @@ pub struct Connecting {
     pub quic: Option<QuicConnecting>,
     /// The protocol is negotiated in the TLS handshake.
     pub negotiates: bool,
-    /// `ws`: the protocol for WebSocket requests; `None` for the same one.
+    /// `ws`: the protocol for WebSocket requests; `None` for the same one. [`MuxProtocol::Quic`]: WebTransport sessions get connections
+    /// of their own (`webtransport`).
     pub websockets: Option<MuxProtocol>,
     /// `idle-ping`: interval of liveness checks on idle connections.
     pub idle_ping: Option<Duration>,

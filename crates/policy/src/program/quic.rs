@@ -80,6 +80,8 @@ pub struct QuicConnecting {
     pub congestion: QuicCongestion,
     /// Maximum congestion window in bytes: the argument of `quic-cc-algo`, else `tune.quic.be.cc.max-win-size`.
     pub max_window: u64,
+    /// `webtransport`: WebTransport sessions are passed on, each over a connection of its own.
+    pub webtransport: bool,
 }
 
 /// QUIC parameters of a `bind` line.
@@ -91,4 +93,6 @@ pub struct QuicListening {
     pub max_window: u64,
     /// `quic-force-retry`: every client is validated by a Retry packet.
     pub forces_retry: bool,
+    /// `webtransport`: WebTransport sessions are accepted.
+    pub webtransport: bool,
 }

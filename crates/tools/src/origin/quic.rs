@@ -182,6 +182,7 @@ async fn serve(worker: Rc<Worker>, link: Link, slot: CapacitySlot) {
         max_head: LARGEST_HEAD,
         max_fields: MOST_FIELDS,
         extends: false,
+        webtransport: false,
         accept_unsafe: false,
         glitches: GlitchLimits::default(),
         budget: 0,

@@ -71,13 +71,13 @@ impl ControlReader {
                 let Some(header) = self.header.read(input) else { return Ok(None) };
                 self.check(header)?;
                 (self.current, self.left) = (Some(header), header.length);
-                if header.kind == FrameType::Unknown {
+                if header.kind.is_ignored() {
                     return Ok(Some(ControlFrame::Skipped { length: header.length }));
                 }
                 continue;
             };
             let piece = frame::take(input, &mut self.left);
-            let is_skipped = header.kind == FrameType::Unknown;
+            let is_skipped = header.kind.is_ignored();
             if self.left > 0 {
                 if !is_skipped {
                     self.payload.extend_from_slice(piece);
@@ -110,7 +110,7 @@ impl ControlReader {
         if is_id && length > varint::LONGEST as u64 {
             return Err(Error::connection(ErrorCode::FrameError));
         }
-        if kind != FrameType::Unknown && length > LONGEST {
+        if !kind.is_ignored() && length > LONGEST {
             return Err(Error::connection(ErrorCode::ExcessiveLoad));
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Frame headers and the rules for types (RFC 9114, section 7; RFC 9218, section 7.2). Must never keep a payload.
 
 use super::varint::{self, VarintReader};
+use super::webtransport;
 
 /// The type of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub enum FrameType {
     PushPriorityUpdate,
     /// A type of HTTP/2 without a counterpart: PRIORITY, PING, WINDOW_UPDATE, CONTINUATION (RFC 9114, section 7.2.8).
     Http2,
+    /// The signal that begins a bidirectional stream of a WebTransport session; an unknown type elsewhere.
+    StreamSignal,
     /// A reserved or unknown type, which is ignored.
     Unknown,
 }
@@ -51,6 +54,7 @@ impl FrameType {
             0xf0700 => Self::PriorityUpdate,
             0xf0701 => Self::PushPriorityUpdate,
             0x02 | 0x06 | 0x08 | 0x09 => Self::Http2,
+            webtransport::SIGNAL => Self::StreamSignal,
             _ => Self::Unknown,
         }
     }
@@ -67,8 +71,14 @@ impl FrameType {
             Self::MaxPushId => 0x0d,
             Self::PriorityUpdate => 0xf0700,
             Self::PushPriorityUpdate => 0xf0701,
+            Self::StreamSignal => webtransport::SIGNAL,
             Self::Http2 | Self::Unknown => 0x21,
         }
+    }
+
+    /// Whether a frame of the type has no meaning, so that its payload is skipped.
+    pub(super) fn is_ignored(self) -> bool {
+        matches!(self, Self::Unknown | Self::StreamSignal)
     }
 
     /// Whether a stream may carry the type (RFC 9114, table 1; RFC 9218, section 7.2).
@@ -83,7 +93,7 @@ impl FrameType {
             | Self::PriorityUpdate
             | Self::PushPriorityUpdate => stream == FrameStream::Control,
             Self::Http2 => false,
-            Self::Unknown => true,
+            Self::StreamSignal | Self::Unknown => true,
         }
     }
 }

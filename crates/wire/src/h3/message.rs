@@ -4,6 +4,7 @@
 use super::Role;
 use super::error::{Error, ErrorCode};
 use super::frame::{self, FrameHeader, FrameStream, FrameType, HeaderReader};
+use super::webtransport;
 
 /// Reads the frames of one request stream.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub struct MessageReader {
     longest: usize,
     /// The received part of a HEADERS payload that was split.
     section: Vec<u8>,
+    /// Whether the stream may be one of a WebTransport session. `None`: there are no such streams.
+    signal: Option<bool>,
 }
 
 /// The payload being read.
@@ -57,6 +60,8 @@ pub enum MessagePart<'a> {
     Data(&'a [u8]),
     /// The header of a frame of a reserved or unknown type; its payload is skipped.
     Skipped { length: u64 },
+    /// The stream is no message, but one of a WebTransport session.
+    StreamOf { session: u64 },
 }
 
 impl MessageReader {
@@ -64,7 +69,12 @@ impl MessageReader {
     /// most `longest` bytes.
     pub fn new(role: Role, longest: usize) -> Self {
         let (header, payload, stage) = (HeaderReader::default(), Payload::Nothing, Stage::Start);
-        Self { header, left: 0, payload, stage, role, longest, section: Vec::new() }
+        Self { header, left: 0, payload, stage, role, longest, section: Vec::new(), signal: None }
+    }
+
+    /// As [`Self::new`]. `recognizes`: the stream may be one of a WebTransport session, which begins with a signal.
+    pub fn with_sessions(role: Role, longest: usize, recognizes: bool) -> Self {
+        Self { signal: recognizes.then_some(true), ..Self::new(role, longest) }
     }
 
     /// Returns the next part, and advances `input`. `None`: all input is consumed.
@@ -126,11 +136,24 @@ impl MessageReader {
             (FrameType::PushPromise, _) if self.role == Role::Client => {
                 return Err(Error::connection(ErrorCode::IdError));
             }
-            (FrameType::Unknown, _) => (Payload::Skipped, Some(MessagePart::Skipped { length })),
+            (FrameType::StreamSignal, _) if self.signal.is_some() => return self.begin_stream(length).map(Some),
+            (FrameType::Unknown | FrameType::StreamSignal, _) => {
+                self.signal = self.signal.and(Some(false));
+                (Payload::Skipped, Some(MessagePart::Skipped { length }))
+            }
             _ => return Err(unexpected),
         };
         (self.payload, self.left) = (payload, length);
         Ok(part)
+    }
+
+    /// Interprets the signal of a WebTransport session, which is permitted at the beginning of a stream alone.
+    #[cold]
+    fn begin_stream(&self, session: u64) -> Result<MessagePart<'static>, Error> {
+        if self.signal != Some(true) || self.stage != Stage::Start {
+            return Err(Error::connection(ErrorCode::FrameError));
+        }
+        webtransport::session(session).map(|session| MessagePart::StreamOf { session })
     }
 
     fn begin_section(&mut self, length: u64) -> (Payload, Option<MessagePart<'static>>) {

@@ -35,6 +35,7 @@ fn read_parts(role: Role, bytes: &[u8], cuts: &[usize], text: &mut String) -> Re
                 MessagePart::TooLarge { length } => *text += &format!(" large {length}"),
                 MessagePart::Data(data) if is_data && is_next => *text += &show(data),
                 MessagePart::Data(data) => *text += &format!(" data {}", show(data)),
+                MessagePart::StreamOf { session } => *text += &format!(" of {session}"),
                 MessagePart::Skipped { length } => *text += &format!(" skipped {length}"),
             }
             is_data = is_next;
@@ -94,6 +95,31 @@ fn messages_are_read_in_order() {
         assert_eq!(read(*role, &bytes, &[]).as_deref(), Ok(*expected), "{frames:?}");
         let every: Vec<usize> = (0..bytes.len()).collect();
         assert_eq!(read(*role, &bytes, &every).as_deref(), Ok(*expected), "{frames:?}");
+    }
+}
+
+/// The signal of a WebTransport session is the first thing on a stream, and a frame without a meaning where there are no sessions.
+#[test]
+fn streams_of_sessions_are_recognized() {
+    let parts = |recognizes, bytes: &[u8]| -> Result<String, Error> {
+        let mut reader = MessageReader::with_sessions(Role::Server, 100, recognizes);
+        let (mut input, mut text) = (bytes, String::new());
+        while let Some(part) = reader.next(&mut input)? {
+            match part {
+                MessagePart::StreamOf { session } => return Ok(format!("{text} of {session}, {}", input.len())),
+                part => text += &format!("{part:?} "),
+            }
+        }
+        Ok(text)
+    };
+    assert_eq!(parts(true, b"\x40\x41\x08rest"), Ok(" of 8, 4".to_owned()));
+    assert_eq!(parts(false, b"\x40\x41\x04rest"), Ok("Skipped { length: 4 } ".to_owned()));
+    let error = |bytes: &[u8]| parts(true, bytes).unwrap_err();
+    assert_eq!(error(b"\x40\x41\x05"), Error::connection(ErrorCode::IdError));
+    // Not after another frame.
+    for before in [&[0x21, 0][..], &[1, 1, b'h']] {
+        let bytes = [before, b"\x40\x41\x08"].concat();
+        assert_eq!(error(&bytes), Error::connection(ErrorCode::FrameError), "{before:x?}");
     }
 }
 

@@ -19,6 +19,7 @@ pub mod qpack;
 mod settings;
 mod stream;
 pub mod varint;
+pub mod webtransport;
 
 pub use control::{ControlFrame, ControlReader, push_go_away, push_priority_update};
 pub use encode::{encode_request, encode_response, encode_trailers};

@@ -13,6 +13,10 @@ const MAX_SECTION: u64 = 0x06;
 const BLOCKED_STREAMS: u64 = 0x07;
 const CONNECT_PROTOCOL: u64 = 0x08;
 const DATAGRAM: u64 = 0x33;
+/// SETTINGS_ENABLE_WEBTRANSPORT of draft-ietf-webtrans-http3-02.
+const ENABLE_WEBTRANSPORT: u64 = 0x2b60_3742;
+/// SETTINGS_WEBTRANSPORT_MAX_SESSIONS of draft-ietf-webtrans-http3-07.
+const MAX_SESSIONS: u64 = 0xc671_706a;
 
 /// The settings of an endpoint. The default values are those of an endpoint that sends none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,6 +32,8 @@ pub struct Settings {
     pub extended_connect: bool,
     /// SETTINGS_H3_DATAGRAM: it accepts HTTP Datagrams.
     pub datagrams: bool,
+    /// The number of WebTransport sessions that it accepts at a time, in both settings that drafts have for it; 0: none.
+    pub sessions: u64,
 }
 
 impl Settings {
@@ -57,6 +63,8 @@ impl Settings {
                 (DATAGRAM, 0 | 1) => settings.datagrams = value == 1,
                 // Settings of HTTP/2 without a counterpart (RFC 9114, section 11.2.2), and values that are no boolean.
                 (0 | 2..=5 | CONNECT_PROTOCOL | DATAGRAM, _) => return Err(invalid),
+                (ENABLE_WEBTRANSPORT, _) => settings.sessions = settings.sessions.max(u64::from(value > 0)),
+                (MAX_SESSIONS, _) => settings.sessions = settings.sessions.max(value),
                 _ => {}
             }
         }
@@ -71,6 +79,8 @@ impl Settings {
             (BLOCKED_STREAMS, Some(self.blocked_streams).filter(|value| *value > 0)),
             (CONNECT_PROTOCOL, self.extended_connect.then_some(1)),
             (DATAGRAM, self.datagrams.then_some(1)),
+            (ENABLE_WEBTRANSPORT, (self.sessions > 0).then_some(1)),
+            (MAX_SESSIONS, Some(self.sessions).filter(|sessions| *sessions > 0)),
         ];
         for (number, value) in pairs {
             if let Some(value) = value {
@@ -106,6 +116,11 @@ mod tests {
             (&[0x08, 0x01], Settings { extended_connect: true, ..none }),
             (&[0x08, 0x00], none),
             (&[0x33, 0x01], Settings { datagrams: true, ..none }),
+            (&[0xab, 0x60, 0x37, 0x42, 0x01], Settings { sessions: 1, ..none }),
+            (
+                &[0xc0, 0, 0, 0, 0xc6, 0x71, 0x70, 0x6a, 0x10, 0xab, 0x60, 0x37, 0x42, 0x01],
+                Settings { sessions: 16, ..none },
+            ),
             // Reserved and unknown ones are ignored, with any value.
             (
                 &[0x21, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x07, 0x01],
@@ -159,8 +174,10 @@ mod tests {
             blocked_streams in 0..=varint::MAX,
             extended_connect: bool,
             datagrams: bool,
+            sessions in 0..=varint::MAX,
         ) {
-            let settings = Settings { table_capacity, max_section, blocked_streams, extended_connect, datagrams };
+            let settings =
+                Settings { table_capacity, max_section, blocked_streams, extended_connect, datagrams, sessions };
             let mut out = Vec::new();
             push_settings(&settings, &mut out);
             let mut input = &out[..];

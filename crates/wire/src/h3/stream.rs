@@ -4,6 +4,7 @@
 use super::Role;
 use super::error::{Error, ErrorCode};
 use super::varint::{self, VarintReader};
+use super::webtransport;
 
 /// The type of a unidirectional stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub enum StreamType {
     QpackEncoder,
     /// The instructions of the sender's QPACK decoder.
     QpackDecoder,
+    /// A stream of a WebTransport session.
+    WebTransport,
     /// A reserved or unknown type.
     Unknown(u64),
 }
@@ -28,6 +31,7 @@ impl StreamType {
             0x01 => Self::Push,
             0x02 => Self::QpackEncoder,
             0x03 => Self::QpackDecoder,
+            webtransport::STREAM => Self::WebTransport,
             other => Self::Unknown(other),
         }
     }
@@ -39,6 +43,7 @@ impl StreamType {
             Self::Push => 0x01,
             Self::QpackEncoder => 0x02,
             Self::QpackDecoder => 0x03,
+            Self::WebTransport => webtransport::STREAM,
             Self::Unknown(number) => number,
         }
     }
@@ -93,7 +98,9 @@ impl PeerStreams {
             StreamType::Push if self.role == Role::Server => return Err(refused),
             // This endpoint never sends MAX_PUSH_ID, so that no push is permitted (RFC 9114, section 4.6).
             StreamType::Push => return Err(Error::connection(ErrorCode::IdError)),
-            StreamType::Unknown(_) => return Err(Error::stream(ErrorCode::StreamCreationError)),
+            StreamType::WebTransport | StreamType::Unknown(_) => {
+                return Err(Error::stream(ErrorCode::StreamCreationError));
+            }
         };
         if std::mem::replace(has, true) { Err(refused) } else { Ok(()) }
     }

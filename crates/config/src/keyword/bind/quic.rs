@@ -33,6 +33,7 @@ pub(super) const TABLE: &[BindOption] = &[
         "{ connection | listener }",
         "Whether every QUIC connection gets a socket of its own; Weir has one for each thread.",
     ),
+    supported(Arity::None, "webtransport", "", "Weir's own: accepts WebTransport sessions over HTTP/3.", webtransport),
 ];
 
 /// The protocol of QUIC in ALPN.
@@ -102,6 +103,10 @@ fn force_retry(context: &mut BindContext<'_>, keyword: &Word, _: Option<&Word>) 
     context.draft.listening.quic.force_retry = Some(keyword.span);
 }
 
+fn webtransport(context: &mut BindContext<'_>, keyword: &Word, _: Option<&Word>) {
+    context.draft.listening.quic.webtransport = Some(keyword.span);
+}
+
 /// The QUIC addresses of a line, and the line's name in messages.
 pub(super) struct QuicLine<'a> {
     /// The word with the addresses.
@@ -115,6 +120,11 @@ impl QuicLine<'_> {
     pub(super) fn check(&self, draft: &BindDraft, addresses: &[(AddressSpec, String)], report: &mut Report<'_>) {
         let head = self.head;
         let Some((_, text)) = addresses.iter().find(|(address, _)| address.is_quic()) else {
+            if let Some(span) = draft.listening.quic.webtransport {
+                let mut found = Diagnostic::alert(span, format!("{head} : 'webtransport' needs a QUIC address."));
+                found.hint = Some("write 'bind quic4@<address>:<port> ssl crt <certificate> webtransport'".to_owned());
+                report.push(found);
+            }
             for name in unused_options(draft) {
                 report.diag(self.word.span, format!("{head} : '{name}' has no effect without a QUIC address."));
             }

@@ -59,7 +59,18 @@ pub(super) const TABLE: &[ServerOption] = &[
     supported(Arity::None, "tls-tickets", "", "Enables session tickets if a default disabled them.", common),
     supported(Arity::One, "verify", "{ none | required }", "Whether the server's certificate is verified.", verify),
     supported(Arity::One, "verifyhost", "<name>", "Name that the server's certificate must have.", verifyhost),
+    supported(
+        Arity::None,
+        "webtransport",
+        "",
+        "Weir's own: passes WebTransport sessions on over HTTP/3.",
+        webtransport,
+    ),
 ];
+
+fn webtransport(context: &mut ServerContext<'_>, keyword: &Word, _: Option<&Word>) {
+    context.draft.connecting.quic.webtransport = Some(keyword.span);
+}
 
 fn congestion(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     let Some(word) = value else { return context.error(keyword.span, format!("{}.", Congestion::MISSING)) };

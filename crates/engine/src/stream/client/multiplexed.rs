@@ -205,6 +205,7 @@ pub(super) fn terms(session: &Session, protocol: Protocol, share: Option<&Stream
         streams: share.map_or(streams, |share| streams.min(share.streams() as usize)),
         head: head_limits(global),
         accept_unsafe: session.proxy().http.accept_unsafe_request,
+        webtransport: session.bind().and_then(|bind| bind.listening.quic).is_some_and(|quic| quic.webtransport),
     };
     protocol::client_terms(protocol, global, &grant)
 }

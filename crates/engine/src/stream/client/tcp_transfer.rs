@@ -9,6 +9,7 @@ use conn::carrier::Carrier;
 use conn::downstream::Downstream;
 use conn::duplex::{Duplex, DuplexStep, Side};
 use conn::flow::{FlowError, FlowProgress};
+use conn::h3::{Relay, RelayStep};
 use policy::program::Proxy;
 
 use crate::orders::OwnTimeouts;
@@ -67,6 +68,29 @@ impl SilenceLimits {
     }
 }
 
+/// Data that moves together with a tunnel.
+pub trait Companion {
+    /// Moves what can be moved, and adds it to the progress of both directions. Returns whether there is more to do at once.
+    fn poll(&mut self, cx: &mut Context<'_>, up: &mut FlowProgress, down: &mut FlowProgress) -> bool;
+}
+
+/// Nothing does.
+struct Alone;
+
+impl Companion for Alone {
+    #[inline]
+    fn poll(&mut self, _: &mut Context<'_>, _: &mut FlowProgress, _: &mut FlowProgress) -> bool {
+        false
+    }
+}
+
+/// The streams and datagrams of a WebTransport session.
+impl Companion for Relay {
+    fn poll(&mut self, cx: &mut Context<'_>, up: &mut FlowProgress, down: &mut FlowProgress) -> bool {
+        Self::poll(self, cx, up, down) == RelayStep::Exhausted
+    }
+}
+
 /// Transfers bytes in both directions until both sides have closed, one fails or a limit is reached.
 pub async fn carry(
     context: &mut RequestContext<'_>,
@@ -74,9 +98,21 @@ pub async fn carry(
     server: &mut Carrier,
     limits: &SilenceLimits,
 ) -> Outcome {
+    carry_with(context, duplex, server, limits, Alone).await
+}
+
+/// As [`carry`], together with a companion, which ends with the tunnel.
+pub async fn carry_with<C: Companion>(
+    context: &mut RequestContext<'_>,
+    duplex: Duplex,
+    server: &mut Carrier,
+    limits: &SilenceLimits,
+    companion: C,
+) -> Outcome {
     let now = rt::now();
     let mut carriage = Carriage {
         duplex,
+        companion,
         client: &mut context.client.conn,
         server,
         timer: &mut context.client.timer,
@@ -99,8 +135,9 @@ pub async fn carry(
     outcome
 }
 
-struct Carriage<'a> {
+struct Carriage<'a, C> {
     duplex: Duplex,
+    companion: C,
     client: &'a mut Downstream,
     server: &'a mut Carrier,
     timer: &'a mut rt::Timer,
@@ -113,7 +150,7 @@ struct Carriage<'a> {
     server_side: Activity,
 }
 
-impl Carriage<'_> {
+impl<C: Companion> Carriage<'_, C> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
         let (mut up, mut down) = (FlowProgress::default(), FlowProgress::default());
         if self.duplex.held_until().is_some() {
@@ -123,6 +160,7 @@ impl Carriage<'_> {
             self.server_side.reading_resumes(now);
         }
         let step = self.duplex.poll_between(cx, self.client, self.server, &mut up, &mut down);
+        let has_more = self.companion.poll(cx, &mut up, &mut down);
         self.note(up, down);
         match step {
             Ok(DuplexStep::Finished) => Poll::Ready(Outcome::default()),
@@ -132,6 +170,10 @@ impl Carriage<'_> {
             }
             Ok(DuplexStep::Waits) if self.limits.ends_with_server && self.duplex.down.is_finished() => {
                 Poll::Ready(Outcome::default())
+            }
+            Ok(DuplexStep::Waits) if has_more => {
+                cx.waker().wake_by_ref();
+                Poll::Pending
             }
             Ok(DuplexStep::Waits) => self.poll_limits(cx),
             Err((side, error)) => Poll::Ready(blame(side, &error)),

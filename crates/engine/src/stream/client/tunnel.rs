@@ -10,6 +10,7 @@ use crate::stream::client::tcp_transfer;
 use crate::stream::context::RequestContext;
 use crate::stream::exchange::filter;
 use crate::stream::server::server_target::Target;
+use crate::stream_state::{Cause, Outcome, Phase};
 
 /// The data of a server that has opened a tunnel.
 #[derive(Default)]
@@ -36,7 +37,15 @@ pub async fn carry(mut context: RequestContext<'_>, backend: &Proxy, target: Tar
             backend,
             context.state.borrow().rules.orders.get().timeouts,
         );
-        let outcome = tcp_transfer::carry(&mut context, duplex, &mut link.carrier, &limits).await;
+        let outcome = if context.client.conn.is_session() {
+            match context.client.conn.relay_to(&link.carrier) {
+                Some(relay) => tcp_transfer::carry_with(&mut context, duplex, &mut link.carrier, &limits, relay).await,
+                // The server has accepted it over a protocol that cannot carry its streams.
+                None => Outcome::new(Cause::Proxy, Phase::Headers),
+            }
+        } else {
+            tcp_transfer::carry(&mut context, duplex, &mut link.carrier, &limits).await
+        };
         context.state.borrow_mut().outcome = outcome;
     }
     drop(link);

@@ -204,7 +204,11 @@ impl Plan<'_> {
             let Target { slot, link } = &mut *target;
             let mut upstream = Upstream::of(&mut link.carrier);
             if context.state.borrow().request.upgrade {
-                upstream.extend(!terms.has_body);
+                if context.client.conn.is_session() {
+                    upstream.begin_session();
+                } else {
+                    upstream.extend(!terms.has_body);
+                }
             }
             let mut exchange = Exchange::new(context.session, context.client, upstream, &context.state, terms, up);
             if let Some(input) = overtaking.take() {

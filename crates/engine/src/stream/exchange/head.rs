@@ -8,9 +8,10 @@ use conn::exchange::{Answer as AnswerFlow, AnswerHeadKind, AnswerReader, Forward
 use conn::flow::{FlowProgress, FlowStep};
 use conn::glitches::GlitchLimits;
 use conn::h1::HeadLimits;
+use conn::h3::Unshaken;
 use conn::service;
 use conn::upstream::Upstream;
-use expression::sample::Direction;
+use expression::sample::{ConnectionError, Direction, LinkFacts};
 use policy::program::Features;
 use wire::http::{Method, Version};
 
@@ -237,9 +238,16 @@ impl Exchange<'_> {
     /// Handles the end of the server's link before the end of the answer's head.
     pub(super) fn server_gone(&mut self) -> Result<bool, End> {
         self.meet_handshake(&mut self.state.borrow_mut());
+        let unshaken = self.upstream.unshaken();
+        if unshaken.is_some() {
+            self.state.borrow_mut().timings.connected = None;
+        }
         if self.upstream.is_refused() && (self.may_begin_again() || self.is_rejected_early_data()) {
             self.note_refusal();
-            return Err(End::Retry { bad_answer: true });
+            return Err(End::Retry { bad_answer: unshaken.is_none() });
+        }
+        if let Some(unshaken) = unshaken {
+            return self.fails_to_connect(unshaken);
         }
         if self.upstream.is_refused() && self.passes_refusal() && self.client.conn.refuse() {
             return cut(Cause::Server, Phase::Headers, 502);
@@ -256,6 +264,21 @@ impl Exchange<'_> {
             (false, true, false) => Err(End::Silent),
             (false, false, _) => failed(Cause::Server, Phase::Headers, 502),
         }
+    }
+
+    /// Fails because the handshake did not end, as an attempt to connect that has failed.
+    #[cold]
+    fn fails_to_connect(&self, unshaken: Unshaken) -> Result<bool, End> {
+        let (cause, error) = match unshaken {
+            Unshaken::Failed => (Cause::Server, ConnectionError::TLS_HANDSHAKE),
+            Unshaken::Expired => (Cause::ServerTimeout, ConnectionError::TLS_TIMEOUT),
+        };
+        let state = &mut *self.state.borrow_mut();
+        state.attempts.link = Some(LinkFacts { error, ..LinkFacts::default() });
+        let proxy = self.session.proxy_at(self.terms.backend);
+        let server = state.route.server.and_then(|server| proxy.server(server));
+        metrics::step(&self.session.worker, proxy, server, metrics::ServerEvent::Failure);
+        failed(cause, Phase::Connect, 503)
     }
 
     /// Writes pending interim responses.

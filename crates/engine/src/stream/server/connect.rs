@@ -18,7 +18,7 @@ use expression::sample::{ConnectionError, LinkFacts, ProtocolFacts, Type, cast};
 use live::health::Symptom;
 use live::trace::events;
 use live::{Assignment, Local, PickContext, Preference, Priority, ProxyState, QueueTicket};
-use policy::program::{Backend, Features, MuxProtocol, Proxy, Redispatch, Server};
+use policy::program::{Backend, Features, Proxy, Redispatch, Server};
 use policy::rule::SelectedServer;
 use rt::net::{Address, Hangup};
 use wire::http::Method;
@@ -29,7 +29,6 @@ use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::client::activity::WATCH_AFTER;
 use crate::stream::client::client_limit::QueuedStream;
-use crate::stream::exchange::websocket;
 use crate::stream::record::metrics::{self, ServerEvent};
 use crate::stream::record::otel;
 use crate::stream::request::evaluate::EvalContext;
@@ -242,7 +241,7 @@ impl Request<'_> {
         let Ok(place) = self.make_room(server) else { return Ok(Attempt::Unable) };
         self.count(server, ServerEvent::Connect);
         if server.connecting.quic.is_some() {
-            return Ok(rt::boxed(self.connect_quic(backend, server, plan, place)).await);
+            return Ok(rt::boxed(self.connect_quic(backend, server, plan, special, place)).await);
         }
         let mut attempt = self.connect(server, plan, special).await;
         if let Attempt::Connected(link) = &mut attempt {
@@ -268,13 +267,6 @@ impl Request<'_> {
                     .map_or(Attempt::Unable, Attempt::Connected),
             },
         })
-    }
-
-    /// Returns the protocol for the request if it differs from that of other requests (`ws`).
-    fn special_protocol(&self, server: &Server) -> Option<MuxProtocol> {
-        let websockets = server.connecting.websockets?;
-        let is_asked = self.proxy.mode == Mode::Http && websocket::is_asked(&self.state.borrow().request);
-        is_asked.then_some(websockets)
     }
 
     /// Whether `redir` applies to the request. The client's method counts, even if rules have changed it: the client

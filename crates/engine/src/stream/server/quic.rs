@@ -4,13 +4,13 @@ use std::io;
 use std::sync::Arc;
 
 use base::moment::Moment;
-use config::spec::HttpReuse;
+use config::spec::{HttpReuse, Mode};
 use conn::link::Link;
 use conn::pool_key::OwnedPoolKey;
 use conn::quic::{HandshakeFailure, Link as QuicLink};
 use conn::quota::Reservation;
 use expression::sample::ConnectionError;
-use policy::program::{Backend, Namespace, Server, ServerTls};
+use policy::program::{Backend, MuxProtocol, Namespace, Server, ServerTls};
 use rt::net::{Address, ConnectFailure, ConnectOptions, ConnectStep, DatagramSocket, Shortage};
 use tls::HandshakeInfo;
 
@@ -23,6 +23,7 @@ use crate::check::Sign;
 use crate::handshake::{are_too_many, quic_error};
 use crate::outgoing_quic;
 use crate::qlog_files::QlogFiles;
+use crate::stream::exchange::websocket;
 use crate::stream::record::metrics::{self, Handshake};
 
 /// A connection whose handshake has begun.
@@ -34,12 +35,25 @@ struct Begun {
 }
 
 impl Request<'_> {
-    /// Connects, and begins the request on the connection. `place` is its slot in the server's count.
+    /// Returns the protocol for the request if it differs from that of other requests (`ws`), or if the request needs a connection of
+    /// its own (`webtransport`).
+    pub(super) fn special_protocol(&self, server: &Server) -> Option<MuxProtocol> {
+        let special = server.connecting.websockets?;
+        let is_asked = match special {
+            MuxProtocol::Quic => self.client.is_session(),
+            _ => self.proxy.mode == Mode::Http && websocket::is_asked(&self.state.borrow().request),
+        };
+        is_asked.then_some(special)
+    }
+
+    /// Connects, and begins the request on the connection. `place` is its slot in the server's count. With a `special` protocol, the
+    /// connection carries nothing else.
     pub(super) async fn connect_quic(
         &mut self,
         backend: &Backend,
         server: &Server,
         plan: Plan,
+        special: Option<MuxProtocol>,
         place: Option<Reservation>,
     ) -> Attempt {
         let Some(tls) = server.connecting.tls.as_deref() else { return Attempt::Unable };
@@ -64,7 +78,10 @@ impl Request<'_> {
         let Some(carrier) = requests.begin() else { return Attempt::Refused };
         let (answers, glitches, first) = (0, 0, self.first);
         let link = Link { carrier, answers, glitches, private, first, generation, place, pool_key };
-        let shared = !private && backend.http_reuse != HttpReuse::Never;
+        if special.is_some() {
+            link.carrier.retire();
+        }
+        let shared = !private && special.is_none() && backend.http_reuse != HttpReuse::Never;
         let fresh = NewConnection { connection, requests, tally: Some(tally) };
         Attempt::Connected(server_multiplex::start(self.session, self.proxy.index, server, shared, link, fresh))
     }

@@ -42,10 +42,16 @@ fn each_address_of_a_line_has_its_own_protocol() {
     assert_eq!(tcp.address, BindAddress::Inet("0.0.0.0:1".parse().unwrap()));
     assert_eq!(tcp.listening.quic, None);
     assert_eq!(first.address, BindAddress::Quic("192.0.2.1:1".parse().unwrap()));
-    let cubic = QuicListening { congestion: QuicCongestion::Cubic, max_window: 2 << 20, forces_retry: false };
+    let cubic = QuicListening {
+        congestion: QuicCongestion::Cubic,
+        max_window: 2 << 20,
+        forces_retry: false,
+        webtransport: false,
+    };
     assert_eq!(first.listening.quic, Some(cubic));
     assert_eq!(second.address, BindAddress::Quic("[::1]:2".parse().unwrap()));
-    let bbr = QuicListening { congestion: QuicCongestion::Bbr, max_window: 1 << 20, forces_retry: true };
+    let bbr =
+        QuicListening { congestion: QuicCongestion::Bbr, max_window: 1 << 20, forces_retry: true, webtransport: false };
     assert_eq!((second.listening.quic, second.shards), (Some(bbr), 1));
     let offered = |bind: &Bind| -> Vec<Vec<String>> {
         let entries = bind.tls.as_ref().unwrap().entries();
@@ -182,8 +188,8 @@ fn servers_over_quic_have_their_protocol() {
     };
     let tcp = connecting("tcp");
     assert_eq!((tcp.quic, tcp.negotiates, tcp.protocol), (None, true, None));
-    let newreno = QuicConnecting { congestion: QuicCongestion::NewReno, max_window: 1 << 20 };
-    let cubic = QuicConnecting { congestion: QuicCongestion::Cubic, max_window: 480 << 10 };
+    let newreno = QuicConnecting { congestion: QuicCongestion::NewReno, max_window: 1 << 20, webtransport: false };
+    let cubic = QuicConnecting { congestion: QuicCongestion::Cubic, max_window: 480 << 10, webtransport: false };
     for (name, expected) in [("quic", newreno), ("plain", cubic)] {
         let found = connecting(name);
         assert_eq!((found.quic, found.negotiates, found.websockets), (Some(expected), false, None), "{name}");
@@ -226,4 +232,25 @@ fn wrong_servers_over_quic() {
         let (program, messages) = towards(lines);
         assert!(program.is_none() && messages.iter().any(|message| message == expected), "{expected}: {messages:#?}");
     }
+}
+
+/// `webtransport` needs a QUIC address; sessions have connections of their own there.
+#[test]
+fn sessions_need_a_server_over_quic() {
+    let (program, messages) = towards(&["server one quic4@192.0.2.1:1 ssl verify none webtransport"]);
+    let program = program.unwrap_or_else(|| panic!("{messages:?}"));
+    let connecting = &program.proxies[0].backend.as_ref().unwrap().servers[0].connecting;
+    assert_eq!(connecting.quic.map(|quic| quic.webtransport), Some(true));
+    assert_eq!(connecting.websockets, Some(MuxProtocol::Quic));
+    let (program, messages) = towards(&["server one 192.0.2.1:1 ssl verify none webtransport"]);
+    assert!(program.is_none());
+    let is_told = |message: &String| message.contains("'webtransport' needs a QUIC address.");
+    assert!(messages.iter().any(is_told), "{messages:?}");
+}
+
+#[test]
+fn sessions_are_those_of_a_line() {
+    let found = binds(&[], &["bind quic4@:1 ssl crt rsa.pem webtransport", "bind quic4@:2 ssl crt rsa.pem"]);
+    let of = |at: usize| found[at].listening.quic.map(|quic| quic.webtransport);
+    assert_eq!([of(0), of(1)], [Some(true), Some(false)]);
 }

@@ -126,7 +126,7 @@ impl Control {
             }
             StreamType::QpackEncoder => self.decoder.read_instructions(input)?,
             StreamType::QpackDecoder => self.acknowledgments.read(input)?,
-            StreamType::Push | StreamType::Unknown(_) => {}
+            StreamType::Push | StreamType::WebTransport | StreamType::Unknown(_) => {}
         }
         Ok(true)
     }

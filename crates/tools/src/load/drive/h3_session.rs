@@ -224,6 +224,7 @@ impl Client {
                 | Event::Hello
                 | Event::Connected
                 | Event::Finished(_)
+                | Event::Messages
                 | Event::StreamsAvailable(_) => {}
             }
         }
@@ -422,7 +423,7 @@ impl OpenRequest {
                 }
                 MessagePart::Trailers(section) => control.trailers(self.id, section)?,
                 MessagePart::TooLarge { .. } => return Err(Error::stream(ErrorCode::ExcessiveLoad)),
-                MessagePart::Data(_) | MessagePart::Skipped { .. } => {}
+                MessagePart::Data(_) | MessagePart::Skipped { .. } | MessagePart::StreamOf { .. } => {}
             }
         }
         Ok(())
