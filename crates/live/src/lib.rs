@@ -11,6 +11,7 @@ pub mod cache;
 mod compression;
 mod cookies;
 pub mod counters;
+pub mod decisions;
 mod gate;
 pub mod health;
 mod hedging;

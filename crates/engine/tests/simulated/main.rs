@@ -9,6 +9,7 @@ extern crate weir_engine as engine;
 mod addresses;
 mod api;
 mod authorizing;
+mod authorizing_cached;
 mod messages;
 mod mirroring;
 mod ocsp;

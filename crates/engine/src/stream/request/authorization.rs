@@ -6,9 +6,8 @@ use std::pin::pin;
 use std::time::Duration;
 
 use conn::client::{Answer, Exchange, Failure as ClientFailure, Message, Subject, Timeouts};
-use policy::rule::{AuthRequest, Change, Reply};
+use policy::rule::{AuthRequest, Reply};
 use rt::Timer;
-use wire::http::Head;
 use wire::http::target::behind_authority;
 
 use crate::session::Session;
@@ -17,6 +16,7 @@ use crate::stream::context::RequestContext;
 use crate::stream::exchange::side_connection::SideServer;
 use crate::stream::reply::ending::{AnswerTiming, Ending};
 use crate::stream::request::evaluate::EvalContext;
+use crate::stream::request::permission::{Storing, admit, withdraw};
 use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 
@@ -38,13 +38,13 @@ pub(super) enum Unauthorized {
 pub(super) async fn authorize(context: &mut RequestContext<'_>, rule: &AuthRequest) -> Result<(), Unauthorized> {
     let session = context.session;
     let most = session.generation().program.global.bufsize;
-    let (server, message) = {
+    let (server, message, storing) = {
         let state = &mut *context.state.borrow_mut();
-        let message = message(session, state, rule);
+        let (message, storing) = (message(session, state, rule), Storing::begin(session, state, rule));
         withdraw(session, state, rule);
         // What the client has sent does not decide by `on-error`.
         let Some(message) = message else { return Err(failed(400)) };
-        (SideServer::choose(session, state, rule.backend), message)
+        (SideServer::choose(session, state, rule.backend), message, storing)
     };
     let mut answer = None;
     if let Some(server) = server {
@@ -56,7 +56,10 @@ pub(super) async fn authorize(context: &mut RequestContext<'_>, rule: &AuthReque
     match answer.filter(|answer| answer.head.status() < 500) {
         Some(answer) if (200..300).contains(&answer.head.status()) => {
             let state = &mut *context.state.borrow_mut();
-            if admit(session, state, rule, &answer.head, most) {
+            if admit(session, state, rule, &answer.head.fields) {
+                if let Some(storing) = storing {
+                    storing.store(rule, &answer.head);
+                }
                 return Ok(());
             }
             withdraw(session, state, rule);
@@ -65,12 +68,6 @@ pub(super) async fn authorize(context: &mut RequestContext<'_>, rule: &AuthReque
         Some(answer) => Err(Unauthorized::Refused(refusal(&answer))),
         None => undecided(rule),
     }
-}
-
-/// Removes what an answer has to give: fields of the client, and values of former requests.
-fn withdraw(session: &Session, state: &mut StreamState, rule: &AuthRequest) {
-    state.request.fields.retain(|name, _| !rule.is_copied(name));
-    EvalContext::request(session, state).lend(|context| rule.set_variables(context, |_| None));
 }
 
 /// Applies `on-error`.
@@ -139,19 +136,6 @@ fn message(session: &Session, state: &StreamState, rule: &AuthRequest) -> Option
         source: &state.source(session).map(|source| source.to_string()).unwrap_or_default(),
     };
     Message::about(&state.request, &subject)
-}
-
-/// Copies fields of the answer to the request, and sets the variables. Returns false if the request has no room for them.
-fn admit(session: &Session, state: &mut StreamState, rule: &AuthRequest, answer: &Head, room: usize) -> bool {
-    for name in rule.copies() {
-        for value in answer.all(name) {
-            if Change::Add(name, value).apply(&mut state.request, room).is_err() {
-                return false;
-            }
-        }
-    }
-    EvalContext::request(session, state).lend(|context| rule.set_variables(context, |name| answer.first(name)));
-    true
 }
 
 /// Passes the answer of a server that does not allow the request on to the client.
