@@ -22,16 +22,16 @@ fn asked_by(rules: &str) -> Worlds {
 }
 
 /// The cookies and paths that the server which decides was asked about.
-type Asked = Rc<RefCell<Vec<String>>>;
+pub type Asked = Rc<RefCell<Vec<String>>>;
 
 /// Returns a field of a head; empty if there is none.
-fn field<'h>(head: &'h str, name: &str) -> &'h str {
+pub fn field<'h>(head: &'h str, name: &str) -> &'h str {
     head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).unwrap_or_default()
 }
 
 /// Runs both servers. The one that decides allows requests with a session, whose name is the user; it answers with these fields as
 /// well. The other one answers with the user and the mail address of the request.
-fn serve(world: &World, fields: &'static str) -> Asked {
+pub fn serve(world: &World, fields: &'static str) -> Asked {
     let asked = Asked::default();
     let known = Rc::clone(&asked);
     Service::at(S2).serve(&world.scope, move |mut peer: Peer, _| {
@@ -56,7 +56,9 @@ fn serve(world: &World, fields: &'static str) -> Asked {
     Service::at(S1).serve(&world.scope, move |mut peer: Peer, _| async move {
         while let Some(head) = peer.receive_head().await {
             let body = format!("{} {}{}", field(&head, "remote-user"), field(&head, "x-mail"), field(&head, "x-other"));
-            if !peer.try_send(answer(&body)).await {
+            let head =
+                format!("HTTP/1.1 200 OK\r\nCache-Control: max-age=50\r\nContent-Length: {}\r\n\r\n", body.len());
+            if !peer.try_send(head + &body).await {
                 return;
             }
         }
@@ -65,7 +67,7 @@ fn serve(world: &World, fields: &'static str) -> Asked {
 }
 
 /// Sends a request, and returns the status and the body of the answer.
-async fn ask(client: &mut Peer, path: &str, fields: &str) -> String {
+pub async fn ask(client: &mut Peer, path: &str, fields: &str) -> String {
     client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n")).await;
     let head = client.receive_head().await.expect("an answer").to_lowercase();
     let body = client.receive(field(&head, "content-length").parse().unwrap()).await;
@@ -79,7 +81,7 @@ async fn count(name: &str) -> u64 {
     words.nth(1).unwrap_or_else(|| panic!("{shown}")).parse().unwrap()
 }
 
-const ANN: &str = "Cookie: session=ann\r\nRemote-User: root\r\nREMOTE_USER: root\r\nX-Mail: root\r\n";
+pub const ANN: &str = "Cookie: session=ann\r\nRemote-User: root\r\nREMOTE_USER: root\r\nX-Mail: root\r\n";
 
 #[test]
 fn a_permission_is_reused_until_its_time_is_over() {

@@ -10,6 +10,8 @@ mod addresses;
 mod api;
 mod authorizing;
 mod authorizing_cached;
+mod authorizing_crossed;
+mod authorizing_failed;
 mod messages;
 mod mirroring;
 mod ocsp;

@@ -20,6 +20,7 @@ pub mod rules;
 pub mod script;
 pub(crate) mod spoe;
 pub(super) mod switching;
+mod undecided;
 
 use std::task::Poll;
 

@@ -1,6 +1,6 @@
 //! `auth-request` (an extension of Weir): its arguments. Must never know how the server is asked.
 
-use super::authorization::{AnswerVariable, AuthRequest, DecisionCaching};
+use super::authorization::{AnswerVariable, AuthRequest, DecisionCaching, FailureVariables};
 use super::{Action, Row, Wait, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
 use config::document::Word;
@@ -34,6 +34,12 @@ fn read(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleErro
     let name = words.expect(USAGE)?;
     let backend = parsing.names.side_backend(&name.text, "subrequests");
     let backend = backend.map_err(|message| RuleError::at(Some(name), message))?;
+    let own = |name: &str| {
+        let variable = Variable::parse(name).map_err(RuleError::new)?;
+        parsing.names.declare(&variable);
+        Ok(variable)
+    };
+    let failure = FailureVariables { server: own("txn.auth_request.server")?, error: own("txn.auth_request.error")? };
     let (mut path, mut method, mut allows_on_error) = (None, "GET", false);
     let (mut copies, mut variables, mut caching) = (Vec::new(), Vec::new(), None);
     while let Some(word) = words.take() {
@@ -87,6 +93,7 @@ fn read(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleErro
         copies: copies.into(),
         variables: variables.into(),
         allows_on_error,
+        failure,
         caching,
     }))))
 }

@@ -21,8 +21,17 @@ pub struct AuthRequest {
     pub(super) variables: Box<[AnswerVariable]>,
     /// `on-error allow`: without a usable answer, the request is allowed.
     pub allows_on_error: bool,
+    /// Variables that name the server and the reason if there is no decision.
+    pub(super) failure: FailureVariables,
     /// `cache`: how permissions are reused.
     pub caching: Option<DecisionCaching>,
+}
+
+/// The variables of requests without a decision.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct FailureVariables {
+    pub(super) server: Variable,
+    pub(super) error: Variable,
 }
 
 /// The parameters of `cache`.
@@ -93,6 +102,12 @@ impl AuthRequest {
     /// Whether a field of the client would be taken for one that is copied.
     pub fn is_copied(&self, name: &[u8]) -> bool {
         self.copies().any(|copied| is_same_meta_variable(copied, name))
+    }
+
+    /// Sets the variables of a request without a decision: the server, written as `backend/server`, and the reason.
+    pub fn set_failure(&self, context: &Context<'_>, server: &str, error: &str) {
+        context.variables.set(&self.failure.server, Value::Str(server.as_bytes()));
+        context.variables.set(&self.failure.error, Value::Str(error.as_bytes()));
     }
 
     /// Sets the variables to the fields that `first` returns by their names. A variable without a field is unset.
