@@ -143,6 +143,24 @@ fn a_reload_in_place_does_not_disturb_a_subrequest() {
     }
 }
 
+/// A head that exceeds a buffer of the pool is read as well, up to 32 kB.
+#[test]
+fn an_answer_may_have_a_large_head() {
+    asked_by(RULE, "").run(|world| async move {
+        let (mut s1, mut a1) = (Service::at(S1), Service::at(S2));
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        let mut auth = a1.accept().await;
+        auth.receive_head().await;
+        auth.send(ALLOWED.replace("\r\n\r\n", &format!("\r\nX-Other: {}\r\n\r\n", "x".repeat(30_000)))).await;
+        let mut server = s1.accept().await;
+        assert_eq!(field(&server.receive_head().await.unwrap(), "remote-user"), "ann");
+        server.send(OK).await;
+        client.expect(OK_AT_CLIENT).await;
+        world.forget_log();
+    });
+}
+
 /// Fields of the answer cannot become others of the request, nor exceed its size.
 #[test]
 fn fields_of_the_answer_do_not_attack_the_request() {
