@@ -364,6 +364,13 @@ impl Process {
         self.generations.past.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect()
     }
 
+    /// Removes the permissions that rules reuse (`auth-request`), those of one proxy or all, in previous configurations as well.
+    /// Returns their number.
+    pub fn clear_decisions(&self, proxy: Option<usize>) -> usize {
+        let generations = self.before().into_iter().chain([self.generation()]);
+        generations.map(|generation| generation.decisions.clear(&generation.program, proxy)).sum()
+    }
+
     /// Adds a server that the runtime API adds to the previous configurations as well. Returns false if there is no capacity.
     pub fn know_server(&self, proxy: &Proxy, server: &Server) -> bool {
         self.before().iter().all(|generation| push(&generation.program, proxy, server))

@@ -16,6 +16,7 @@ use policy::Resolver;
 use policy::compile::ScriptMap;
 use policy::program::{Features, Program, Proxy};
 
+use crate::decision_caches::DecisionCaches;
 use crate::routes::{LogRoute, LogRoutes};
 use crate::telemetry::{self, Channel};
 
@@ -34,6 +35,8 @@ pub struct Generation {
     pub logs: Arc<LogRoutes>,
     /// Its telemetry channels, by index of the exporter in the program.
     pub channels: Box<[Arc<Channel>]>,
+    /// Permissions that rules reuse.
+    pub decisions: DecisionCaches,
     /// Key for the hashes of pattern lists.
     key: u64,
     /// Specification that the program was compiled from, for additions; `None`: nothing can be added.
@@ -48,8 +51,9 @@ impl Generation {
     pub fn new(program: Arc<Program>, random: u64) -> Self {
         let lists = Arc::new(ListStates::new(&program.lists, Key::new(random)));
         let channels = telemetry::channels(&program, &[]);
+        let decisions = DecisionCaches::new(&program, random);
         let (logs, written, text) = (Arc::new(LogRoutes::nowhere()), Mutex::new(None), OnceLock::new());
-        Self { number: 0, program, lists, logs, channels, key: random, written, text }
+        Self { number: 0, program, lists, logs, channels, decisions, key: random, written, text }
     }
 
     /// Creates a configuration that follows `before`. Pattern lists whose files are unchanged keep their runtime changes.
@@ -59,6 +63,7 @@ impl Generation {
         Self {
             number: before.number.wrapping_add(1),
             channels: telemetry::channels(&program, &before.channels),
+            decisions: DecisionCaches::following(&program, &before.program, &before.decisions, before.key),
             program,
             lists,
             logs: Arc::new(LogRoutes::nowhere()),

@@ -12,6 +12,7 @@ mod connection_preamble;
 pub mod count_exchange;
 mod datagram_queue;
 pub mod datagram_sockets;
+pub mod decision_caches;
 pub mod decoding;
 pub mod disk_cache;
 mod end_notice;

@@ -11,6 +11,7 @@ pub mod cache;
 mod compression;
 mod cookies;
 pub mod counters;
+pub mod decisions;
 mod gate;
 pub mod health;
 mod hedging;
@@ -39,6 +40,7 @@ pub mod table;
 mod tests;
 pub mod timeline;
 pub mod trace;
+mod undecided;
 
 pub use added::AddedNames;
 pub use admission::Entry;
@@ -226,6 +228,8 @@ pub struct ProxyState {
     hedging: Option<Box<hedging::Hedging>>,
     /// Counters of mirrored requests.
     mirroring: mirroring::Mirroring,
+    /// Reports about requests without a decision.
+    undecided: undecided::Undecided,
 }
 
 impl ProxyState {
@@ -242,6 +246,7 @@ impl ProxyState {
             budget: back.and_then(|back| back.retry_budget).map(budget::Budget::new),
             hedging: back.and_then(|back| back.hedge).map(|hedge| Box::new(hedging::Hedging::new(hedge))),
             mirroring: mirroring::Mirroring::default(),
+            undecided: undecided::Undecided::default(),
         }
     }
 }

@@ -25,7 +25,7 @@ use wire::http::{Fields, Framing, Head};
 use crate::progress::TimeoutProgress;
 use crate::transport::{self, Insecure, Transport};
 
-/// The most bytes of input held at a time; a head has to fit.
+/// The most bytes of input held at a time; a head has to fit. A smaller buffer of the worker's pool is used until one does not.
 const INPUT: usize = 32 * 1024;
 
 /// How long an exchange waits once it is connected.
@@ -227,7 +227,7 @@ impl Exchange {
             transport,
             timer: rt::Timer::new(),
             patience,
-            input: Buffer::with_capacity(INPUT),
+            input: rt::buffer(),
             head: Head::default(),
             scan: Scan::default(),
             is_sent: false,
@@ -251,7 +251,7 @@ impl Exchange {
         let mut sent = 0;
         self.begin_wait();
         while sent < message.bytes.len() {
-            self.input.compact();
+            self.make_room();
             let rest = [IoSlice::new(&message.bytes[sent..])];
             let (transport, input) = (&mut self.transport, &mut self.input);
             let step = within(&mut self.timer, |cx| match transport.poll_write_slices(cx, &rest, false) {
@@ -324,9 +324,20 @@ impl Exchange {
         Ok(self.has_head)
     }
 
+    /// Makes room for input. A head that fills the buffer of the pool gets a larger one.
+    fn make_room(&mut self) {
+        self.input.compact();
+        if self.input.room() == 0 && self.input.capacity() < INPUT {
+            let mut larger = Buffer::with_capacity(INPUT);
+            if larger.push(self.input.data()) {
+                self.input = larger;
+            }
+        }
+    }
+
     /// Reads more bytes; 0 is the end.
     async fn receive(&mut self) -> Result<usize, Failure> {
-        self.input.compact();
+        self.make_room();
         let (transport, input) = (&mut self.transport, &mut self.input);
         within(&mut self.timer, |cx| transport.poll_read(cx, input)).await?.map_err(Failure::Broken)
     }

@@ -76,10 +76,12 @@ fn an_allowed_request_gets_the_fields_of_the_answer() {
         auth.expect(subrequest("GET", "/3", "", &own)).await;
         auth.close();
         client.expect(page(503)).await;
+        const MESSAGE: &str = "* * * * * Server auth/a1 has not decided on a request of l, reason: connection closed before the end of the answer.";
         world
             .expect_log(&[
                 r#"l l/s1 */0/0/*/* 200 # - - ---- 1/1/0/0/0 0/0 "GET /x?y HTTP/1.1""#,
                 r#"l l/s1 */0/0/*/* 200 # - - ---- 1/1/0/0/0 0/0 "GET /2 HTTP/1.1""#,
+                MESSAGE,
                 r#"l l/<NOSRV> */-1/-1/-1/* 503 # - - PR-- 1/1/0/0/0 0/0 "GET /3 HTTP/1.1""#,
             ])
             .await;

@@ -216,6 +216,7 @@ fn compile_seated(
     let (peers, bgp) = (compiler.peers(spec, global.nbthread), compiler.bgp(spec));
     let spare_logs = spec.defaults.iter().map(|written| compiler.logs(&written.tcp.logs, spec)).collect();
     features::derive(&compiler.shared, &userlists, &mut proxies);
+    crate::program::number_decision_rules(&mut proxies);
     let (profiles, runtime) = (compiler.profiles(spec), compiler.runtime(&spec.global, global.nbthread));
     let (script_maps, traces, tls) = (compiler.script_maps(spec), compiler.traces(spec), compiler.tls_parts());
     let (otel_exporters, otel_metrics) = (compiler.otel_exporters(spec), compiler.otel_metrics(&spec.global));

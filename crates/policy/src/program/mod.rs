@@ -6,6 +6,7 @@ mod acme;
 mod address;
 mod bgp;
 mod connecting;
+mod decisions;
 mod errors;
 mod fcgi;
 mod features;
@@ -48,6 +49,8 @@ pub use connecting::{
     Connecting, KeepAlive, LinkTls, Namespace, ProxyField, ProxyHeader, ProxySsl, ServerTls, Source, TrafficSwitch,
     TransparentSource,
 };
+pub use decisions::DecisionRule;
+pub(crate) use decisions::number_decision_rules;
 pub use errors::{ErrorPages, Page};
 pub use fcgi::{FcgiAction, FcgiApp, FcgiLog, FcgiRule};
 pub use features::Features;

@@ -15,9 +15,9 @@ mod stick;
 mod switch;
 
 pub use action::{
-    Action, Attach, AuthRequest, BandwidthChange, BodyWait, Decompression, End, Expected, Final, ListChange, ListVerb,
-    Mirror, NameLookup, Number, Packets, Peer, Period, ReadAction, Redirect, RedirectKind, RegisteredAction, Row,
-    ScriptCall, StickChange, Text, TimeoutKind, Track, Wait, integer, rows,
+    Action, Attach, AuthRequest, BandwidthChange, BodyWait, DecisionCaching, Decompression, End, Expected, Final,
+    ListChange, ListVerb, Mirror, NameLookup, Number, Packets, Peer, Period, ReadAction, Redirect, RedirectKind,
+    RegisteredAction, Row, ScriptCall, StickChange, Text, TimeoutKind, Track, Wait, integer, rows,
 };
 pub(crate) use action::{error_answer, find as find_action, redirect_rule};
 pub use assigned::Assigned;

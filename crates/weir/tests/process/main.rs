@@ -65,6 +65,7 @@ mod namespaces;
 mod networks;
 mod ocsp;
 mod offload_faults;
+mod openid;
 mod packages;
 mod pages;
 mod peers;

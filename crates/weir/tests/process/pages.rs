@@ -119,7 +119,7 @@ const FILES: &[(&str, &str)] = &[
 ];
 
 /// Returns the blocks of a page: the line where each begins and its contents.
-fn blocks(page: &str) -> Vec<(usize, String)> {
+pub fn blocks(page: &str) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let (mut fence, mut blank) = (false, true);
     let mut open = false;

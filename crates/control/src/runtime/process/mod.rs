@@ -13,6 +13,7 @@ mod cookies;
 mod counters;
 mod crt_lists;
 mod debug;
+mod decisions;
 mod descriptors;
 mod environment;
 mod events;
@@ -70,6 +71,7 @@ use engine::worker::Worker;
 const TABLES: &[&[Command<Worker>]] = &[
     info::TABLE,
     caches::TABLE,
+    decisions::TABLE,
     environment::TABLE,
     events::TABLE,
     sockets::TABLE,

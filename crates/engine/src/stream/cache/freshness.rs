@@ -17,7 +17,7 @@ pub(super) fn may_be_stored(standard: bool, status: u16) -> bool {
 }
 
 /// Whether the list of a field contains a directive, with or without a value.
-pub(super) fn has_directive(head: &Head, field: &[u8], wanted: &[u8]) -> bool {
+pub(in crate::stream) fn has_directive(head: &Head, field: &[u8], wanted: &[u8]) -> bool {
     head.all(field).flat_map(directives).any(|(name, _)| name.eq_ignore_ascii_case(wanted))
 }
 

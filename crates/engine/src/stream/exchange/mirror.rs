@@ -125,7 +125,7 @@ impl Job {
     async fn send(&mut self) -> Mirrored {
         let mut timer = Timer::new();
         let connected = self.server.connect(&mut timer, self.says_close).await;
-        let Some((stream, connection)) = connected else { return Mirrored::Failed };
+        let Ok((stream, connection)) = connected else { return Mirrored::Failed };
         let head = std::mem::replace(&mut self.head, Buffer::empty());
         let mut copy = Copy::new(stream, head, self.feed.take(), self.is_head, self.limits);
         let limit = self.server.proxy().timeouts.server.unwrap_or(ANSWER);

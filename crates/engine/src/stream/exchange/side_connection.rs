@@ -1,6 +1,7 @@
 //! Requests beside a stream's own: the server of another backend that gets one, and its connection over HTTP/1.1, which is shared with
-//! the other traffic of that backend. Must never make a request wait for a free server.
+//! the other traffic of that backend. Must never retry one.
 
+use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -14,7 +15,7 @@ use conn::link::Link;
 use conn::pool_key::PoolKey;
 use conn::quota::Reservation;
 use conn::transport::{self, Transport};
-use live::{PickContext, ProxyState};
+use live::{Assignment, Local, PickContext, Priority, ProxyState, QueueTicket};
 use policy::program::{Backend, MuxProtocol, Proxy, Server, ServerTls};
 use rt::Timer;
 use rt::net::Address;
@@ -31,7 +32,7 @@ use crate::stream::server::private_connections;
 use crate::stream_state::StreamState;
 use crate::worker::{Slot, Worker};
 
-/// Connection timeout if the backend has no `timeout connect`.
+/// Timeout of the connection and of the queue if the backend has no `timeout connect`.
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// A server that was chosen for a request, with its slot.
@@ -45,6 +46,47 @@ pub(in crate::stream) struct SideServer {
     alone: bool,
     /// SNI of the TLS handshake.
     sni: Option<Box<str>>,
+}
+
+/// The result of choosing a server for a request that may wait.
+pub(in crate::stream) enum Assigned {
+    Chosen(SideServer),
+    /// Its position in the queue.
+    Queued(QueueTicket<Local>),
+}
+
+/// The reason why such a request has no connection.
+#[derive(Debug)]
+pub(in crate::stream) enum Unconnected {
+    /// No server is up.
+    Unavailable,
+    /// The queue of its server is full.
+    QueueFull,
+    /// No slot was free within `timeout queue`.
+    Queued,
+    /// The server needs another protocol or a connection that depends on the client, or was removed.
+    Unfit,
+    /// No connection within `timeout connect`.
+    Late,
+    /// The process has no room for a connection, or the address cannot be used.
+    Blocked,
+    Refused(io::Error),
+    Insecure,
+}
+
+impl fmt::Display for Unconnected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unavailable => "no server is available",
+            Self::QueueFull => "the queue is full",
+            Self::Queued => "no free slot within 'timeout queue'",
+            Self::Unfit => "the server cannot be used for subrequests",
+            Self::Late => "no connection within 'timeout connect'",
+            Self::Blocked => "no connection can be opened",
+            Self::Refused(error) => return write!(f, "connection failed: {error}"),
+            Self::Insecure => "TLS handshake failed",
+        })
+    }
 }
 
 /// A connection to such a server.
@@ -88,15 +130,67 @@ impl SideServer {
     /// Chooses a server of the proxy at an index by the backend's balance. `None`: none is up with a free slot, or it needs another
     /// protocol.
     pub(in crate::stream) fn choose(session: &Session, state: &StreamState, index: usize) -> Option<Self> {
-        let worker = &session.worker;
-        let proxy = session.proxy_at(index);
-        let backend = proxy.backend.as_ref()?;
-        let hash = hash(session, state, backend);
+        let hash = hash(session, state, session.proxy_at(index).backend.as_ref()?);
         let pick = PickContext { hash, random: rt::random(), ..PickContext::default() };
-        let slot = ProxyState::assign_spare(worker.proxy_state(index).clone(), &pick)?;
-        let server = backend.servers.get(slot.server()).filter(|server| is_fit(server))?;
+        let slot = ProxyState::assign_spare(session.worker.proxy_state(index).clone(), &pick)?;
+        metrics::backend(&session.worker, session.proxy_at(index));
+        Self::of_slot(session, state, index, slot, true)
+    }
+
+    /// Chooses a server in the same way for a request that waits in the queue if no slot is free.
+    ///
+    /// # Errors
+    /// The request cannot be sent.
+    pub(in crate::stream) fn assign(
+        session: &Session,
+        state: &StreamState,
+        index: usize,
+    ) -> Result<Assigned, Unconnected> {
+        let (worker, proxy) = (&session.worker, session.proxy_at(index));
+        let hash = proxy.backend.as_ref().and_then(|backend| hash(session, state, backend));
+        let priority = Priority { class: 0, offset: 0, now: rt::now() };
+        let pick = PickContext { hash, random: rt::random(), priority, ..PickContext::default() };
         metrics::backend(worker, proxy);
-        metrics::server(worker, proxy, server, slot.entered(), true);
+        match ProxyState::assign_with(worker.proxy_state(index).clone(), &pick) {
+            Assignment::Slot(slot) => {
+                Self::of_slot(session, state, index, slot, true).map(Assigned::Chosen).ok_or(Unconnected::Unfit)
+            }
+            Assignment::Queued(ticket) => {
+                let state = worker.proxy_state(index);
+                let (waiting, at_server) = state.queued(ticket.server());
+                let server = ticket.server().and_then(|server| proxy.server(server));
+                let sessions = state.counts(None).beconn;
+                metrics::queued(worker, proxy, server.map(|server| (server, at_server)), true, waiting, sessions);
+                Ok(Assigned::Queued(ticket))
+            }
+            Assignment::Unavailable => Err(Unconnected::Unavailable),
+            Assignment::QueueFull => Err(Unconnected::QueueFull),
+        }
+    }
+
+    /// Waits in the queue of the proxy at an index, within `timeout queue`. Returns the slot.
+    pub(in crate::stream) async fn wait(
+        session: &Session,
+        index: usize,
+        mut ticket: QueueTicket<Local>,
+    ) -> Result<Slot, Unconnected> {
+        let mut timer = Timer::new();
+        timer.arm(Some(rt::now() + session.proxy_at(index).timeouts.queued().unwrap_or(CONNECT)));
+        within(&mut timer, |cx| ticket.poll_granted(cx)).await.ok_or(Unconnected::Queued)
+    }
+
+    /// Returns the server of a slot. `None`: it needs another protocol, or was removed.
+    pub(in crate::stream) fn of_slot(
+        session: &Session,
+        state: &StreamState,
+        index: usize,
+        slot: Slot,
+        balanced: bool,
+    ) -> Option<Self> {
+        let (worker, proxy) = (&session.worker, session.proxy_at(index));
+        let backend = proxy.backend.as_ref()?;
+        let server = backend.servers.get(slot.server()).filter(|server| is_fit(server))?;
+        metrics::server(worker, proxy, server, slot.entered(), balanced);
         Some(Self {
             worker: Rc::clone(worker),
             generation: session.shared_generation(),
@@ -114,6 +208,11 @@ impl SideServer {
         self.generation.proxy(self.proxy)
     }
 
+    /// Returns the index of the server.
+    pub(in crate::stream) fn index(&self) -> usize {
+        self.slot.server()
+    }
+
     /// Returns the server; `None`: it was removed.
     pub(in crate::stream) fn server(&self) -> Option<&Server> {
         self.proxy().server(self.slot.server())
@@ -124,8 +223,8 @@ impl SideServer {
         &self,
         timer: &mut Timer,
         is_fresh: bool,
-    ) -> Option<(Transport, SideConnection)> {
-        let (proxy, server) = (self.proxy(), self.server()?);
+    ) -> Result<(Transport, SideConnection), Unconnected> {
+        let (proxy, server) = (self.proxy(), self.server().ok_or(Unconnected::Unfit)?);
         timer.arm(Some(rt::now() + proxy.timeouts.connect.unwrap_or(CONNECT)));
         let pool = &self.worker.process.pool;
         let idle = if self.alone || is_fresh {
@@ -138,7 +237,7 @@ impl SideServer {
                 metrics::step(&self.worker, proxy, Some(server), ServerEvent::Reuse);
                 let Link { carrier, answers, glitches, generation, place, .. } = link;
                 let kept = SideConnection { was_idle: true, answers, glitches, generation, place };
-                carrier.into_transport().map(|stream| (stream, kept))
+                carrier.into_transport().map(|stream| (stream, kept)).ok_or(Unconnected::Unfit)
             }
             None => self.open(timer, proxy, server).await,
         };
@@ -167,23 +266,28 @@ impl SideServer {
     }
 
     /// Opens a connection.
-    async fn open(&self, timer: &mut Timer, proxy: &Proxy, server: &Server) -> Option<(Transport, SideConnection)> {
+    async fn open(
+        &self,
+        timer: &mut Timer,
+        proxy: &Proxy,
+        server: &Server,
+    ) -> Result<(Transport, SideConnection), Unconnected> {
         let process = &self.worker.process;
         let generation = process.pool.generation(server.serial);
-        let place = make_room(&self.worker, proxy, server).ok()?;
-        let route = process.outgoing.route(server.serial).filter(|route| !route.blocked)?;
-        let to = fixed_address(&process.outgoing.address(server))?;
+        let place = make_room(&self.worker, proxy, server).map_err(|_| Unconnected::Blocked)?;
+        let route = process.outgoing.route(server.serial).filter(|route| !route.blocked).ok_or(Unconnected::Blocked)?;
+        let to = fixed_address(&process.outgoing.address(server)).ok_or(Unconnected::Blocked)?;
         metrics::step(&self.worker, proxy, Some(server), ServerEvent::Connect);
-        let mut opening = transport::connect(&to, &route.options).ok()?;
+        let mut opening = transport::connect(&to, &route.options).map_err(Unconnected::Refused)?;
         metrics::server_session(&self.worker, server);
-        let opened = within(timer, |cx| Pin::new(&mut opening).poll(cx)).await?;
-        let stream = opened.ok()?;
+        let opened = within(timer, |cx| Pin::new(&mut opening).poll(cx)).await.ok_or(Unconnected::Late)?;
+        let stream = opened.map_err(Unconnected::Refused)?;
         let tls = server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic());
         let stream = match tls {
-            Some(tls) => self.secure(timer, stream, tls, &to).await.ok()?,
+            Some(tls) => self.secure(timer, stream, tls, &to).await.map_err(|_| Unconnected::Insecure)?,
             None => stream,
         };
-        Some((stream, SideConnection { was_idle: false, answers: 0, glitches: 0, generation, place }))
+        Ok((stream, SideConnection { was_idle: false, answers: 0, glitches: 0, generation, place }))
     }
 
     /// Performs a TLS handshake that offers only HTTP/1.1.

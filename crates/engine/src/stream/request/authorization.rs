@@ -6,19 +6,21 @@ use std::pin::pin;
 use std::time::Duration;
 
 use conn::client::{Answer, Exchange, Failure as ClientFailure, Message, Subject, Timeouts};
-use policy::rule::{AuthRequest, Change, Reply};
+use policy::rule::{AuthRequest, Reply};
 use rt::Timer;
-use wire::http::Head;
 use wire::http::target::behind_authority;
 
 use crate::session::Session;
 use crate::stream::client::client_abort::{self, unless_left};
 use crate::stream::context::RequestContext;
-use crate::stream::exchange::side_connection::SideServer;
+use crate::stream::exchange::side_connection::{Assigned, SideServer, Unconnected};
 use crate::stream::reply::ending::{AnswerTiming, Ending};
 use crate::stream::request::evaluate::EvalContext;
+use crate::stream::request::permission::{Storing, admit, withdraw};
+use crate::stream::request::undecided::{self, Undecided};
 use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
+use crate::worker::SharedStreamState;
 
 /// Time for the answer if the backend has no `timeout server`.
 const ANSWER: Duration = Duration::from_secs(60);
@@ -38,39 +40,40 @@ pub(super) enum Unauthorized {
 pub(super) async fn authorize(context: &mut RequestContext<'_>, rule: &AuthRequest) -> Result<(), Unauthorized> {
     let session = context.session;
     let most = session.generation().program.global.bufsize;
-    let (server, message) = {
+    let (assigned, message, storing) = {
         let state = &mut *context.state.borrow_mut();
-        let message = message(session, state, rule);
+        let (message, storing) = (message(session, state, rule), Storing::begin(session, state, rule));
         withdraw(session, state, rule);
         // What the client has sent does not decide by `on-error`.
         let Some(message) = message else { return Err(failed(400)) };
-        (SideServer::choose(session, state, rule.backend), message)
+        (SideServer::assign(session, state, rule.backend), message, storing)
     };
-    let mut answer = None;
-    if let Some(server) = server {
-        let mut asked = pin!(ask(&server, &message, most));
+    let asked = {
+        let asking = Asking { session, state: &context.state, backend: rule.backend, message: &message, most };
+        let mut asked = pin!(asking.ask(assigned));
         let wait = unless_left(session, &mut context.client.conn, &context.state, |cx, _| asked.as_mut().poll(cx));
-        answer = wait.await.map_err(Unauthorized::Failed)?;
-        client_abort::note_wait(&context.state);
-    }
-    match answer.filter(|answer| answer.head.status() < 500) {
-        Some(answer) if (200..300).contains(&answer.head.status()) => {
+        wait.await.map_err(Unauthorized::Failed)?
+    };
+    client_abort::note_wait(&context.state);
+    match asked {
+        Ok((answer, _)) if (300..500).contains(&answer.head.status()) => Err(Unauthorized::Refused(refusal(&answer))),
+        Ok((answer, server)) => {
             let state = &mut *context.state.borrow_mut();
-            if admit(session, state, rule, &answer.head, most) {
+            if admit(session, state, rule, &answer.head.fields) {
+                if let Some(storing) = storing {
+                    storing.store(rule, &answer.head);
+                }
                 return Ok(());
             }
             withdraw(session, state, rule);
+            undecided::report(session, state, rule, &Undecided::new(server, "the request has no room for its fields"));
             undecided(rule)
         }
-        Some(answer) => Err(Unauthorized::Refused(refusal(&answer))),
-        None => undecided(rule),
+        Err(failed) => {
+            undecided::report(session, &mut context.state.borrow_mut(), rule, &failed);
+            undecided(rule)
+        }
     }
-}
-
-/// Removes what an answer has to give: fields of the client, and values of former requests.
-fn withdraw(session: &Session, state: &mut StreamState, rule: &AuthRequest) {
-    state.request.fields.retain(|name, _| !rule.is_copied(name));
-    EvalContext::request(session, state).lend(|context| rule.set_variables(context, |_| None));
 }
 
 /// Applies `on-error`.
@@ -85,25 +88,60 @@ fn failed(status: i32) -> Unauthorized {
     Unauthorized::Failed(Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status, page: true })
 }
 
-/// Sends the subrequest, and reads the answer. A connection that was idle may have been closed: the subrequest is then sent once more.
-/// `None`: there is no usable answer in time.
-async fn ask(server: &SideServer, message: &Message, most: usize) -> Option<Answer> {
-    let mut timer = Timer::new();
-    let limit = server.proxy().timeouts.server.unwrap_or(ANSWER);
-    let mut is_fresh = false;
-    loop {
-        let (stream, connection) = server.connect(&mut timer, is_fresh).await?;
-        let patience = Timeouts::Until(rt::now() + limit);
-        match Exchange::over(stream, message, patience).await {
-            Ok(exchange) => {
-                let (answer, stream) = exchange.whole_with_connection(most).await.ok()?;
-                if let Some(stream) = stream {
-                    server.keep(stream, connection);
-                }
-                return Some(answer);
+/// A subrequest that is to be sent.
+struct Asking<'a> {
+    session: &'a Session,
+    state: &'a SharedStreamState,
+    /// Index of the backend's proxy.
+    backend: usize,
+    message: &'a Message,
+    /// Maximum length of the answer's body.
+    most: usize,
+}
+
+impl Asking<'_> {
+    /// Waits for a server if none has a free slot, sends the subrequest, and reads the answer. Returns the answer, whose status is
+    /// below 500, and the index of the server.
+    async fn ask(&self, assigned: Result<Assigned, Unconnected>) -> Result<(Answer, usize), Undecided> {
+        let unasked = |why: Unconnected| Undecided::new(None, why);
+        let server = match assigned.map_err(unasked)? {
+            Assigned::Chosen(server) => server,
+            Assigned::Queued(ticket) => {
+                let slot = SideServer::wait(self.session, self.backend, ticket).await.map_err(unasked)?;
+                let index = slot.server();
+                let server = SideServer::of_slot(self.session, &self.state.borrow(), self.backend, slot, false);
+                server.ok_or_else(|| Undecided::new(index, Unconnected::Unfit))?
             }
-            Err(ClientFailure::Closed | ClientFailure::Broken(_)) if connection.was_idle => is_fresh = true,
-            Err(_) => return None,
+        };
+        let answer = self.send(&server).await.map_err(|why| Undecided::new(server.index(), why))?;
+        match answer.head.status() {
+            status @ 500.. => Err(Undecided::new(server.index(), format!("status {status}"))),
+            _ => Ok((answer, server.index())),
+        }
+    }
+
+    /// Sends the subrequest, and reads the answer. A connection that was idle may have been closed: the subrequest is then sent once
+    /// more.
+    async fn send(&self, server: &SideServer) -> Result<Answer, String> {
+        let mut timer = Timer::new();
+        let limit = server.proxy().timeouts.server.unwrap_or(ANSWER);
+        let mut is_fresh = false;
+        loop {
+            let connected = server.connect(&mut timer, is_fresh).await;
+            let (stream, connection) = connected.map_err(|why| why.to_string())?;
+            let patience = Timeouts::Until(rt::now() + limit);
+            match Exchange::over(stream, self.message, patience).await {
+                Ok(exchange) => {
+                    let whole = exchange.whole_with_connection(self.most).await;
+                    let (answer, stream) = whole.map_err(|why| why.to_string())?;
+                    if let Some(stream) = stream {
+                        server.keep(stream, connection);
+                    }
+                    return Ok(answer);
+                }
+                Err(ClientFailure::Closed | ClientFailure::Broken(_)) if connection.was_idle => is_fresh = true,
+                Err(why) => return Err(why.to_string()),
+            }
         }
     }
 }
@@ -139,19 +177,6 @@ fn message(session: &Session, state: &StreamState, rule: &AuthRequest) -> Option
         source: &state.source(session).map(|source| source.to_string()).unwrap_or_default(),
     };
     Message::about(&state.request, &subject)
-}
-
-/// Copies fields of the answer to the request, and sets the variables. Returns false if the request has no room for them.
-fn admit(session: &Session, state: &mut StreamState, rule: &AuthRequest, answer: &Head, room: usize) -> bool {
-    for name in rule.copies() {
-        for value in answer.all(name) {
-            if Change::Add(name, value).apply(&mut state.request, room).is_err() {
-                return false;
-            }
-        }
-    }
-    EvalContext::request(session, state).lend(|context| rule.set_variables(context, |name| answer.first(name)));
-    true
 }
 
 /// Passes the answer of a server that does not allow the request on to the client.

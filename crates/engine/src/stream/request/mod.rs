@@ -12,6 +12,7 @@ pub mod head_limits;
 pub mod header_validation;
 pub(super) mod outgoing_head;
 pub mod password_check;
+mod permission;
 pub(super) mod request_target;
 pub(super) mod request_waits;
 pub mod route;
@@ -19,6 +20,7 @@ pub mod rules;
 pub mod script;
 pub(crate) mod spoe;
 pub(super) mod switching;
+mod undecided;
 
 use std::task::Poll;
 

@@ -1,17 +1,27 @@
 //! `auth-request` (an extension of Weir): its arguments. Must never know how the server is asked.
 
-use super::authorization::{AnswerVariable, AuthRequest};
+use super::authorization::{AnswerVariable, AuthRequest, DecisionCaching, FailureVariables};
 use super::{Action, Row, Wait, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
 use config::document::Word;
 use config::text::to_bytes;
+use config::units;
 use expression::variable::Variable;
+use live::decisions::MOST_BYTES;
+use std::time::Duration;
 
 /// The actions of this family.
 pub(super) const TABLE: &[Row] = &[row("auth-request", read)];
 
 const USAGE: &str = "expects <backend> [path <format>] [method <method>] [copy <name>[,<name>]*] [set-var(<var>) <name>]* \
-                     [on-error { deny | allow }]";
+                     [on-error { deny | allow }] [cache <time> key <format> [size <size>]]";
+
+/// Size of a rule's cache without `size`, in bytes, and the largest one.
+const SIZE: u64 = 8 << 20;
+const LARGEST_SIZE: u64 = 1 << 30;
+
+/// The longest time of `cache`, in milliseconds: a day.
+const LONGEST: u64 = 86_400_000;
 
 /// Fields of the answer that describe its own message or connection.
 const FRAMING: [&str; 8] =
@@ -24,8 +34,14 @@ fn read(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleErro
     let name = words.expect(USAGE)?;
     let backend = parsing.names.side_backend(&name.text, "subrequests");
     let backend = backend.map_err(|message| RuleError::at(Some(name), message))?;
+    let own = |name: &str| {
+        let variable = Variable::parse(name).map_err(RuleError::new)?;
+        parsing.names.declare(&variable);
+        Ok(variable)
+    };
+    let failure = FailureVariables { server: own("txn.auth_request.server")?, error: own("txn.auth_request.error")? };
     let (mut path, mut method, mut allows_on_error) = (None, "GET", false);
-    let (mut copies, mut variables) = (Vec::new(), Vec::new());
+    let (mut copies, mut variables, mut caching) = (Vec::new(), Vec::new(), None);
     while let Some(word) = words.take() {
         let missing = || RuleError::at(Some(word), format!("missing argument for '{}'", word.text));
         let mut value = || words.take().ok_or_else(missing);
@@ -53,7 +69,10 @@ fn read(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleErro
                     _ => return Err(RuleError::at(Some(value), "'on-error' expects 'deny' or 'allow'")),
                 };
             }
-            "cache" => return Err(RuleError::at(Some(word), "'cache' is not supported yet")),
+            "cache" => {
+                let time = value()?;
+                caching = Some(read_caching(word, time, words, parsing)?);
+            }
             text => {
                 let inside = text.strip_prefix("set-var(").and_then(|rest| rest.strip_suffix(')'));
                 let inside = inside.ok_or_else(|| RuleError::at(Some(word), USAGE))?;
@@ -74,7 +93,50 @@ fn read(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleErro
         copies: copies.into(),
         variables: variables.into(),
         allows_on_error,
+        failure,
+        caching,
     }))))
+}
+
+/// Parses the arguments of `cache` that follow its time.
+fn read_caching(
+    cache: &Word,
+    time: &Word,
+    words: &mut Words<'_>,
+    parsing: &Parsing<'_>,
+) -> Result<DecisionCaching, RuleError> {
+    let milliseconds = units::milliseconds(&time.text).ok().map(|time| time.value);
+    let Some(milliseconds) = milliseconds.filter(|time| (1..=LONGEST).contains(time)) else {
+        return Err(RuleError::at(Some(time), "'cache' expects a time between 1ms and 1d"));
+    };
+    let Some(word) = words.peek().filter(|word| word.text == "key") else {
+        let why = "'cache' requires 'key <format>': without it, one client's permission would be that of all clients";
+        return Err(RuleError::at(Some(cache), why));
+    };
+    words.take();
+    let format = words.take().ok_or_else(|| RuleError::at(Some(word), "missing argument for 'key'"))?;
+    let key = parsing.text_format(format)?;
+    if key.has_aliases() {
+        let why = "'key' expects samples as in '%[req.cook(session)]', not aliases such as '%ci'";
+        return Err(RuleError::at(Some(format), why));
+    }
+    if !key.has_expressions() {
+        let why = "'key' contains no sample as in '%[req.cook(session)]': one client's permission would be that of all clients";
+        return Err(RuleError::at(Some(format), why));
+    }
+    let mut size = SIZE;
+    if let Some(word) = words.peek().filter(|word| word.text == "size") {
+        words.take();
+        let value = words.take().ok_or_else(|| RuleError::at(Some(word), "missing argument for 'size'"))?;
+        let found = units::size(&value.text, LARGEST_SIZE).ok().filter(|size| *size >= MOST_BYTES as u64 * 16);
+        size = found.ok_or_else(|| RuleError::at(Some(value), "'size' expects a size between 256k and 1g"))?;
+    }
+    Ok(DecisionCaching {
+        place: usize::MAX,
+        time: Duration::from_millis(milliseconds),
+        size: usize::try_from(size).unwrap_or(usize::MAX),
+        key,
+    })
 }
 
 fn is_token(text: &str) -> bool {

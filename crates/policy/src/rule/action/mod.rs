@@ -29,7 +29,7 @@ mod wait;
 pub use answer::Final;
 pub(crate) use answer::redirect_rule;
 pub use attach::Attach;
-pub use authorization::AuthRequest;
+pub use authorization::{AuthRequest, DecisionCaching};
 pub use bandwidth::BandwidthChange;
 pub use list::{ListChange, ListVerb};
 pub use lookup::NameLookup;

@@ -27,6 +27,7 @@ use crate::stream::exchange::{filter, mirror};
 use crate::stream::record::metrics;
 use crate::stream::record::tracking::{self, TrackResult};
 use crate::stream::request::evaluate::EvalContext;
+use crate::stream::request::permission;
 use crate::stream_state::StreamState;
 use effect::{Effect, perform};
 
@@ -465,6 +466,8 @@ pub fn run_request<'r>(
         match known.unwrap_or_else(|| course.advance(&EvalContext::request(session, state).behind(behind))) {
             RuleStep::End | RuleStep::Unknown => return Stop::End,
             RuleStep::Final(ending) => return Stop::Final(ending),
+            RuleStep::Wait(Wait::Authorization(rule))
+                if rule.caching.is_some() && permission::is_known(session, state, rule, course.text()) => {}
             RuleStep::Wait(wait) => {
                 *progress = course.progress;
                 return Stop::Wait(wait);
