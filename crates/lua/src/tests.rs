@@ -188,7 +188,7 @@ fn the_library_debug_only_reads() {
         ("", "tostring(select(2, pcall(debug.getinfo, 1, 'f'))):match('invalid option .f.')", "invalid option 'f'"),
         ("", "tostring(select(2, pcall(debug.getinfo, -1))):match('level out of range')", "level out of range"),
         ("", "tostring(select(2, pcall(debug.getinfo, {}))):match('number expected')", "number expected"),
-        ("", "debug.traceback('m'):match('^m\nstack traceback:\n') ~= nil and 'yes'", "yes"),
+        ("", "debug.traceback('m'):match('^m.stack traceback:.') ~= nil and 'yes'", "yes"),
         ("", "require('debug') == debug and 'same'", "same"),
         ("", "tostring(debug.sethook) .. tostring(debug.getupvalue) .. tostring(debug.getregistry)", "nilnilnil"),
         (" tune.lua.openlibs string", "tostring(debug)", "nil"),
