@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
+use rt::net::Hangup;
 use tls::HandshakeInfo;
 use wire::http::Fields;
 
@@ -143,6 +144,25 @@ impl<'a> Upstream<'a> {
             Self::Fcgi(connection) => ByteSink::poll_write(&mut **connection, cx, head, body, false),
             Self::FcgiShare(request) => ByteSink::poll_write(&mut **request, cx, head, body, false),
             Self::Service(_) => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
+        }
+    }
+
+    /// Ready when the server, which has answered, needs no more of the request. To be asked while nothing of the request waits to be
+    /// written.
+    ///
+    /// # Errors
+    /// The connection was reset.
+    pub fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::H1(transport) => transport.poll_hangup(cx).map(|hangup| match hangup {
+                Hangup::PeerClosed => Ok(()),
+                Hangup::Error => Err(io::ErrorKind::ConnectionReset.into()),
+            }),
+            Self::H2(request) => request.poll_stopped(cx).map(Ok),
+            Self::H3(request) => request.poll_stopped(cx).map(Ok),
+            // The end of its answer is the end of the request.
+            Self::Fcgi(_) | Self::FcgiShare(_) => Poll::Ready(Ok(())),
+            Self::Service(_) => Poll::Pending,
         }
     }
 

@@ -9,6 +9,7 @@ mod environment;
 mod events;
 mod filter;
 mod http_client;
+mod introspection;
 mod jobs;
 mod loading;
 mod machine;

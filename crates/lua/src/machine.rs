@@ -76,6 +76,9 @@ impl Machine {
     pub(crate) fn new(spec: &LuaSpec, number: usize, limits: ScriptLimits, memory: usize) -> mlua::Result<Arc<Self>> {
         let lua = Lua::new_with(StdLib::COROUTINE, LuaOptions::default())?;
         lua.load_std_libs(libraries(&spec.libraries))?;
+        if introspects(&spec.libraries) {
+            crate::introspection::open(&lua)?;
+        }
         crate::loading::open(&lua)?;
         if memory > 0 {
             lua.set_memory_limit(memory)?;
@@ -195,6 +198,14 @@ fn libraries(written: &LuaLibraries) -> StdLib {
         };
     }
     all
+}
+
+/// Whether the readable part of `debug` is opened.
+fn introspects(written: &LuaLibraries) -> bool {
+    match written {
+        LuaLibraries::Some(names) => names.iter().any(|name| name == "debug"),
+        _ => true,
+    }
 }
 
 /// Folders where distributions install modules.

@@ -175,6 +175,33 @@ fn libraries_are_those_that_were_asked_for() {
     }
 }
 
+/// `debug` returns properties of functions, and changes nothing.
+#[test]
+fn the_library_debug_only_reads() {
+    let rows = [
+        ("", "debug.getinfo(1, 'S').source:sub(1, 1)", "@"),
+        ("", "debug.getinfo(1, 'l').currentline", "1"),
+        ("", "debug.getinfo(print).what", "C"),
+        ("", "(function(a, b) return debug.getinfo(1, 'u').nparams end)(1, 2)", "2"),
+        ("", "tostring(debug.getinfo(1000))", "nil"),
+        ("", "tostring(debug.getinfo(1).func)", "nil"),
+        ("", "tostring(select(2, pcall(debug.getinfo, 1, 'f'))):match('invalid option .f.')", "invalid option 'f'"),
+        ("", "tostring(select(2, pcall(debug.getinfo, -1))):match('level out of range')", "level out of range"),
+        ("", "tostring(select(2, pcall(debug.getinfo, {}))):match('number expected')", "number expected"),
+        ("", "debug.traceback('m'):match('^m.stack traceback:.') ~= nil and 'yes'", "yes"),
+        ("", "require('debug') == debug and 'same'", "same"),
+        ("", "tostring(debug.sethook) .. tostring(debug.getupvalue) .. tostring(debug.getregistry)", "nilnilnil"),
+        (" tune.lua.openlibs string", "tostring(debug)", "nil"),
+        (" tune.lua.openlibs string,debug", "tostring(debug ~= nil)", "true"),
+    ];
+    for (limits, expression, expected) in rows {
+        let machine = machine(limits);
+        let text = format!("return tostring({expression})");
+        let found: String = machine.with(|lua| lua.load(text).set_name("@script").eval()).expect(expression);
+        assert_eq!(found, expected, "{expression}");
+    }
+}
+
 /// Bytecode can access any memory: no function loads it.
 #[test]
 fn compiled_code_is_no_function() {

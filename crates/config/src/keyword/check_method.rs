@@ -46,7 +46,7 @@ fn postgres(line: &Line, report: &mut Report<'_>) -> Option<ProtocolCheck> {
 
 fn mysql(line: &Line, report: &mut Report<'_>) -> Option<ProtocolCheck> {
     let user = match (line.text(2), line.text(3)) {
-        ("", _) => return Some(ProtocolCheck::Mysql { user: None }),
+        ("", _) => return Some(ProtocolCheck::Mysql { user: None, query: None }),
         ("user", "") => {
             report.alert(line.span(3), "'option mysql-check user' expects <username> as argument.");
             return None;
@@ -58,17 +58,31 @@ fn mysql(line: &Line, report: &mut Report<'_>) -> Option<ProtocolCheck> {
             return None;
         }
     };
-    let version = match line.text(4) {
-        "" | "post-41" => MysqlVersion::Post41,
-        "pre-41" => MysqlVersion::Pre41,
-        "post-80" => MysqlVersion::Post80,
+    let (version, next) = match line.text(4) {
+        "" | "query" => (MysqlVersion::Post41, 4),
+        "post-41" => (MysqlVersion::Post41, 5),
+        "pre-41" => (MysqlVersion::Pre41, 5),
+        "post-80" => (MysqlVersion::Post80, 5),
         other => {
             let message = format!("keyword 'user' only supports 'post-41', 'pre-41' and 'post-80' (got '{other}').");
             report.alert(line.span(4), message);
             return None;
         }
     };
-    (!report.too_many(line, 5, "option mysql-check")).then_some(ProtocolCheck::Mysql { user: Some((user, version)) })
+    let query = match (line.text(next), line.text(next + 1)) {
+        ("query", "") => {
+            report.alert(
+                line.span(next + 1),
+                "'option mysql-check ... query' expects a statement, such as \"SELECT 1\".",
+            );
+            return None;
+        }
+        ("query", query) => Some(query.to_owned()),
+        _ => None,
+    };
+    let last = if query.is_some() { next + 2 } else { 5 };
+    let user = Some((user, version));
+    (!report.too_many(line, last, "option mysql-check")).then_some(ProtocolCheck::Mysql { user, query })
 }
 
 fn grpc(line: &Line, report: &mut Report<'_>) -> Option<ProtocolCheck> {

@@ -277,6 +277,8 @@ pub enum ProtocolCheck {
     Mysql {
         /// User name and version for the login, if configured.
         user: Option<(String, MysqlVersion)>,
+        /// `query`, Weir only: a statement for the server after the login.
+        query: Option<String>,
     },
     /// `ssl-hello-chk`.
     SslHello,

@@ -73,6 +73,8 @@ pub struct TimeoutsSpec {
     pub server: Option<u64>,
     /// `timeout server-fin`.
     pub server_fin: Option<u64>,
+    /// `timeout stream`.
+    pub stream: Option<u64>,
     /// `timeout tarpit`.
     pub tarpit: Option<u64>,
     /// `timeout tunnel`.

@@ -407,7 +407,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         source, keepalive, smart_connect,
     } but {});
     changed!(out, &**timeouts, TimeoutsSpec::default(), TimeoutsSpec {
-        client, client_fin, client_hs, connect, http_request, http_keep_alive, queue, server, server_fin, tarpit,
+        client, client_fin, client_hs, connect, http_request, http_keep_alive, queue, server, server_fin, stream, tarpit,
         tunnel, check,
     } but {});
     changed!(out, options, OptionsSpec::default(), OptionsSpec {

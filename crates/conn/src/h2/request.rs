@@ -91,6 +91,16 @@ impl Request {
         self.handle().end(trailers);
     }
 
+    /// Ready when the server has reset the stream, or the connection has ended.
+    pub fn poll_stopped(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut half = self.cell.half();
+        if half.failed {
+            return Poll::Ready(());
+        }
+        half.wait(cx);
+        Poll::Pending
+    }
+
     /// Whether the server has signalled that it has not begun the request.
     pub fn is_refused(&self) -> bool {
         self.cell.half().refused

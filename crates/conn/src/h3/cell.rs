@@ -40,6 +40,8 @@ pub(super) struct StreamCell {
     pub(super) kept: RefCell<Option<Box<dyn Any>>>,
     /// Whether a server has not processed the request.
     pub(super) refused: Cell<bool>,
+    /// Whether the server needs no more of the request (STOP_SENDING).
+    pub(super) stopped: Cell<bool>,
     /// Whether the answer to a request was read to its end.
     pub(super) answered: Cell<bool>,
     /// The connection's counter of datagrams when a request began.
@@ -59,6 +61,7 @@ impl StreamCell {
             answering: Cell::new(false),
             kept: RefCell::new(None),
             refused: Cell::new(false),
+            stopped: Cell::new(false),
             answered: Cell::new(false),
             heard: Cell::new(0),
             extension: Cell::new(Extension::None),

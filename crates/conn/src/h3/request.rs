@@ -109,6 +109,16 @@ impl Request {
         self.handle().end(trailers);
     }
 
+    /// Ready when the server needs no more of the request, or the stream has failed.
+    pub fn poll_stopped(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let half = &mut *self.cell.half();
+        if self.cell.stopped.get() || half.has_failed() {
+            return Poll::Ready(());
+        }
+        half.wait(cx);
+        Poll::Pending
+    }
+
     /// Whether the server has signalled that it has not begun the request.
     pub fn is_refused(&self) -> bool {
         self.cell.refused.get()

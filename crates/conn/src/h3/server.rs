@@ -145,6 +145,9 @@ impl ServerConnection {
                 Event::Stopped(id, code) => {
                     // The server needs no more of the request; its answer may still arrive (RFC 9114, section 4.1).
                     self.exchanges.shared.link.connection().reset(id, code);
+                    if let Some(cell) = self.exchanges.shared.state.borrow().stream(id) {
+                        cell.stopped.set(true);
+                    }
                     self.note_writable(id)
                 }
                 Event::Writable(id) => self.note_writable(id),

@@ -52,9 +52,10 @@ fn an_early_answer_reaches_a_client_whose_server_is_gone() {
             client.try_send(vec![b'x'; 1_000_000]).await;
             client.close();
             let lines = world.take_log().await;
-            let right = ["SL", "CD", "SD"]
-                .iter()
-                .any(|state| lines[0].contains(" 413 ") && lines[0].contains(&format!(" {state}-- ")));
+            // A server that has answered and closed in order needs no more of the request.
+            let states: &[&str] = if reset { &["SL", "CD", "SD"] } else { &["--"] };
+            let right =
+                states.iter().any(|state| lines[0].contains(" 413 ") && lines[0].contains(&format!(" {state}-- ")));
             assert!(right, "{lines:?}");
         });
     }

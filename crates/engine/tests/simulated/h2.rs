@@ -19,6 +19,18 @@ pub struct ReceivedAnswer {
     pub reset: Option<u32>,
 }
 
+impl ReceivedAnswer {
+    /// The payload.
+    pub fn bytes(&self) -> &[u8] {
+        &self.payload
+    }
+
+    /// The payload as text.
+    pub fn payload(&self) -> &str {
+        std::str::from_utf8(&self.payload).unwrap()
+    }
+}
+
 /// An HTTP/2 client, which credits windows for the bytes that it reads.
 pub struct Client {
     pub peer: Peer,

@@ -182,6 +182,21 @@ impl Origin {
         self.whole.remove(0)
     }
 
+    /// Returns the first request whose head was received.
+    pub async fn begun(&mut self) -> Stream {
+        let found = |origin: &Self| {
+            origin.streams.iter().find(|(_, (_, asked))| !asked.head.is_empty()).map(|(stream, _)| *stream)
+        };
+        self.until(|origin| found(origin).is_some()).await;
+        found(self).unwrap()
+    }
+
+    /// Does not read a stream any further.
+    pub async fn stop(&mut self, stream: Stream, code: u64) {
+        self.links[stream.connection].connection.stop(stream.id, code);
+        self.pause().await;
+    }
+
     /// Returns what was received on a stream.
     pub fn asked(&self, stream: Stream) -> &Asked {
         &self.streams[&stream].1

@@ -19,6 +19,8 @@ pub enum Answer {
     MysqlGreeting,
     /// The response of a MySQL server to the login, after its handshake.
     MysqlReply,
+    /// The responses of a MySQL server to the login and to a statement.
+    MysqlResult,
     /// A TLS record.
     Tls,
     /// The hello of a SPOE agent.

@@ -43,6 +43,7 @@ pub(super) fn features(proxy: &Proxy) -> Features {
         .with_if(proxy.monitor_uri.is_some(), Features::MONITORING)
         .with_if(proxy.rules.see_answers() || http.check_cache, Features::RESPONSE_RULES)
         .with_if(splice.auto || splice.request || splice.response, Features::SPLICING)
+        .with_if(proxy.timeouts.stream.is_some(), Features::STREAM_TIMEOUT)
         .with(proxy.backend.as_ref().map(of_backend).unwrap_or_default())
 }
 

@@ -167,6 +167,7 @@ impl Compiler<'_> {
             dontlog_normal: written.dontlog_normal,
             prefix: prefix.as_str().into(),
             sets_any_variable: written.sets_any_variable,
+            serves_scripts: !spec.global.lua.scripts.is_empty(),
             on_error: variable(&written.set_on_error),
             process_time: variable(&written.set_process_time),
             total_time: variable(&written.set_total_time),

@@ -17,6 +17,7 @@ pub(super) fn timeouts(written: &TimeoutsSpec) -> Timeouts {
         queue: duration(written.queue),
         server: duration(written.server),
         server_fin: duration(written.server_fin),
+        stream: duration(written.stream),
         tarpit: duration(written.tarpit),
         tunnel: duration(written.tunnel),
         check: duration(written.check),

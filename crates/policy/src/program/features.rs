@@ -43,6 +43,9 @@ impl Features {
     /// `option splice-*`.
     pub const SPLICING: Self = Self(1 << 13);
 
+    /// `timeout stream`.
+    pub const STREAM_TIMEOUT: Self = Self(1 << 17);
+
     /// Returns the union of two sets.
     #[inline]
     pub const fn with(self, other: Self) -> Self {

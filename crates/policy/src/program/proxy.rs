@@ -37,6 +37,7 @@ pub struct Timeouts {
     pub queue: Option<Duration>,
     pub server: Option<Duration>,
     pub server_fin: Option<Duration>,
+    pub stream: Option<Duration>,
     pub tarpit: Option<Duration>,
     pub tunnel: Option<Duration>,
     pub check: Option<Duration>,

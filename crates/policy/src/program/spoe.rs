@@ -37,6 +37,8 @@ pub struct SpoeAgent {
     pub prefix: Box<str>,
     /// `option force-set-var`.
     pub sets_any_variable: bool,
+    /// Scripts are loaded, which may read variables that the configuration does not name.
+    pub serves_scripts: bool,
     /// `option set-on-error`.
     pub on_error: Option<Variable>,
     /// `option set-process-time`.

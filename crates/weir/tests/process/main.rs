@@ -10,6 +10,7 @@ mod auth_requests;
 mod balancers;
 mod bgp;
 mod bgp_frr;
+mod bouncers;
 mod browser;
 mod budget;
 mod busy_polling;

@@ -1,5 +1,6 @@
 //! Configurations in the pages of `docs/` and the README are accepted by `-c`, without a warning.
 
+use crate::bouncers;
 use crate::support::{DEFAULTS, Folder, WEIR};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -218,7 +219,10 @@ fn pages() -> Vec<PathBuf> {
 #[test]
 fn configurations_in_the_documentation_are_accepted() {
     let folder = Folder::new();
-    for (name, content) in FILES {
+    for name in ["bouncer", "spoe-bouncer"] {
+        std::fs::create_dir(folder.path(name)).expect("own folder");
+    }
+    for (name, content) in FILES.iter().chain(bouncers::FILES) {
         folder.write(name, content);
     }
     // These files are blocks of their pages, identified by their first line.
@@ -226,6 +230,7 @@ fn configurations_in_the_documentation_are_accepted() {
         ("opentelemetry.md", "[shop]", "otel.cfg"),
         ("opentelemetry.md", "exporters:", "otel.yml"),
         ("lua.md", "local Upper", "upper.lua"),
+        ("how-to/bouncers.md", "[crowdsec]", "spoe-bouncer/crowdsec.cfg"),
     ];
     for (page, begin, name) in own {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);

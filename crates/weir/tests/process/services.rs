@@ -26,6 +26,11 @@ fn at(folder: &Folder, name: &str) -> String {
 
 /// Runs Weir with a check of a server on that port until it succeeds; returns its log line.
 fn succeeds(option: &str, port: u16) -> String {
+    reported(option, port, "succeeded")
+}
+
+/// Returns the first log line of a check with that outcome.
+fn reported(option: &str, port: u16, outcome: &str) -> String {
     let log = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     log.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     let folder = Folder::new();
@@ -45,12 +50,12 @@ fn succeeds(option: &str, port: u16) -> String {
         let mut line = [0; 2048];
         let Ok(length) = log.recv(&mut line) else { break };
         let line = String::from_utf8_lossy(&line[..length]).into_owned();
-        if line.contains("Health check for server b/s succeeded") {
+        if line.contains(&format!("Health check for server b/s {outcome}")) {
             return line;
         }
         heard.push(line);
     }
-    panic!("option {option} never succeeds: {heard:?}");
+    panic!("option {option}: no check has {outcome}: {heard:?}");
 }
 
 /// The same, and checks the message.
@@ -109,6 +114,9 @@ fn mysql() {
     assert_says("mysql-check", port, "MariaDB");
     assert_says("mysql-check user weir", port, "MariaDB");
     assert_says("mysql-check user weir post-80", port, "MariaDB");
+    assert_says("mysql-check user weir query \"SELECT 1\"", port, "MariaDB");
+    let refused = reported("mysql-check user weir query \"SELECT * FROM mysql.user\"", port, "failed");
+    assert!(refused.contains("Layer7 wrong status, code: 1142, info: ") && refused.contains("denied"), "{refused}");
 }
 
 #[test]

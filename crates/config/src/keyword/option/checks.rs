@@ -29,8 +29,8 @@ pub(super) const TABLE: &[OptionKeyword] = &[
     supported(
         fixed(BACK),
         "mysql-check",
-        "[user <name> [{ post-41 | pre-41 | post-80 }]]",
-        "Checks MySQL servers.",
+        "[user <name> [{ post-41 | pre-41 | post-80 }] [query <statement>]]",
+        "Checks MySQL servers; query is Weir's own.",
         method,
     ),
     supported(fixed(BACK), "pgsql-check", "user <name>", "Checks PostgreSQL servers.", method),

@@ -62,6 +62,13 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         "Maximum inactivity of the server on a half-closed connection.",
         server_fin,
     ),
+    supported(
+        ANY,
+        "timeout stream",
+        "<time>",
+        "Weir's own: maximum inactivity of event streams and of other answers without a length.",
+        stream,
+    ),
     supported(ANY, "timeout tarpit", "<time>", "Time for which tarpitted clients are kept waiting.", tarpit),
     supported(BACK_WILL_QUOTED, "timeout tunnel", "<time>", "Maximum inactivity of both sides of a tunnel.", tunnel),
     removed(
@@ -164,6 +171,10 @@ fn server(context: &mut ProxyContext<'_>, line: &Line) {
 
 fn server_fin(context: &mut ProxyContext<'_>, line: &Line) {
     set(context, line, |timeouts| &mut timeouts.server_fin);
+}
+
+fn stream(context: &mut ProxyContext<'_>, line: &Line) {
+    set(context, line, |timeouts| &mut timeouts.stream);
 }
 
 fn tarpit(context: &mut ProxyContext<'_>, line: &Line) {

@@ -19,6 +19,7 @@ use crate::stream::exchange::{End, Exchange, ExchangeResult, filter, service_exc
 use crate::stream::record::{metrics, otel};
 use crate::stream::reply::ending::{AnswerTiming, Ending};
 use crate::stream::reply::{Answer, cut, reply, reply_broken, reply_error, reply_refused};
+use crate::stream::request::body::Remainder as _;
 use crate::stream::request::rules::request as request_rules;
 use crate::stream::server::connect::PendingRequest;
 use crate::stream::server::hedging::Hedge;
@@ -114,6 +115,9 @@ pub(super) async fn forward(
             return cut(context.session, context.state, FAULT);
         }
         turn = match ended.end {
+            End::Answered if ended.remains.client_drains => {
+                return rt::boxed(plan.answered_early(context, up, target, &ended)).await;
+            }
             End::Answered => return plan.answered(context, &mut up, target, &ended),
             End::Replay => RetryState { held: Some(target.abort().slot), fresh: true, exclude: None },
             End::Retry { bad_answer } => {
@@ -177,6 +181,18 @@ impl Plan<'_> {
             end_after(context.client, &context.state, up.source_ended())
         };
         answered(context, self, target, ended.remains.link_is_reusable, end);
+    }
+
+    /// Ends a request that its server has answered and needs no more of: the rest is read and dropped once the server is released.
+    async fn answered_early(&self, context: RequestContext<'_>, up: RequestBody, target: Target, ended: &Exchanged) {
+        let session = context.session;
+        give_back(session, self, &context.state, target, ended.remains.link_is_reusable);
+        let client = context.conclude();
+        let end = if client.conn.is_connection() { up.read(session, client).await } else { None };
+        match end {
+            Some(end) => client.keep(end),
+            None => client.linger(),
+        }
     }
 
     /// Runs one exchange with the server of `target`, from the point that it has reached. A hedged attempt that wins replaces its server and link.

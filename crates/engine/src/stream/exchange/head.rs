@@ -22,7 +22,7 @@ use crate::filter::HeadRefused;
 use crate::session::Session;
 use crate::stream::cache::{self, validation};
 use crate::stream::exchange::plan::trailers;
-use crate::stream::exchange::{fcgi, filter, websocket};
+use crate::stream::exchange::{answer_timeouts, fcgi, filter, websocket};
 use crate::stream::record::{capture_errors, metrics, tracing};
 use crate::stream::reply::ending::{AnswerTiming, Ending};
 use crate::stream::server::server_multiplex::protocol_of;
@@ -41,6 +41,9 @@ const FILTERED: Features = Features::FILTERS.with(Features::RULES);
 
 /// Features that may change an answer's head before it is forwarded.
 const JUDGED: Features = Features::RESPONSE_RULES.with(Features::PERSISTENCE);
+
+/// Features that may change timeouts once the head of an answer is known.
+const TIMED: Features = Features::RULES.with(Features::STREAM_TIMEOUT);
 
 /// Whether the server's answer turns both connections into a tunnel.
 fn opens_tunnel(state: &StreamState) -> bool {
@@ -460,16 +463,14 @@ impl Exchange<'_> {
         if let Some(filters) = filters.as_ref().filter(|_| !is_scripted) {
             filter::response_head(filters, &mut state.response);
         }
-        if self.terms.features.have(Features::RULES) {
-            let own = state.rules.orders.get().timeouts;
-            self.terms.client = own.client.or(self.terms.client);
-            self.terms.server = own.server.or(self.terms.server);
+        let served_here = self.upstream.is_service();
+        if self.terms.features.have(TIMED) {
+            answer_timeouts::apply(self.session, &mut self.terms, state, came, served_here);
         }
         let status = state.response.status();
         state.answer.status = i32::from(status);
         tracing::answered(self.session, state);
         let http = &self.session.proxy().http;
-        let served_here = self.upstream.is_service();
         // A client that got no 100 (Continue) may omit its body. A server has decided that itself.
         let body_is_sure = !served_here || self.request.body.may_end();
         let onward = ForwardTerms {

@@ -37,10 +37,7 @@ impl Exchange<'_> {
         loop {
             let now = rt::now();
             let mut next: Option<Moment> = None;
-            if let Some(limit) = self.terms.client
-                && let Some(silent) = self.client_silent_since()
-            {
-                let deadline = silent + limit;
+            if let Some(deadline) = self.client_deadline() {
                 if now >= deadline {
                     return Poll::Ready(self.client_expired());
                 }
@@ -138,15 +135,16 @@ impl Exchange<'_> {
         earlier(up, down)
     }
 
-    /// Returns since when the client is inactive, if the exchange waits for it.
-    fn client_silent_since(&self) -> Option<Moment> {
+    /// Returns when the client's timeout expires, if the exchange waits for it.
+    fn client_deadline(&self) -> Option<Moment> {
         let reads = self.request.progress != Upload::Done && self.request.step == FlowStep::AwaitsSource;
         let writes = match self.reply.progress {
             Answer::Awaited => self.reply.message.is_queued(),
             Answer::Flowing => self.reply.step == FlowStep::AwaitsSink,
             Answer::Done => false,
         };
-        silence(reads, writes, &self.client_side)
+        let limit = if writes { self.terms.client } else { self.terms.upload };
+        limit.and_then(|limit| Some(silence(reads, writes, &self.client_side)? + limit))
     }
 
     /// Returns since when the server is inactive, if the exchange waits for it.

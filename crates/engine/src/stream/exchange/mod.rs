@@ -1,6 +1,7 @@
 //! One attempt to get an answer: writes the request to a server's link, reads the answer and forwards it to the client,
 //! in both directions concurrently. Owns the data in flight between the two; must never choose a server.
 
+mod answer_timeouts;
 mod begun;
 pub mod dispatch;
 pub mod fcgi;
@@ -303,6 +304,7 @@ impl<'a> Exchange<'a> {
     pub fn remains(&self) -> ExchangeResult {
         ExchangeResult {
             client_goes_on: self.client_goes_on(),
+            client_drains: self.keep_client && self.request.progress != Upload::Done,
             link_is_reusable: self.link_is_reusable(),
             nothing_sent: self.reply.progress == Answer::Awaited,
         }
@@ -356,10 +358,27 @@ impl<'a> Exchange<'a> {
         }
         // The answer may be complete before the request. The rest of the request is forwarded, or at least read:
         // otherwise the client would never see the answer.
-        if self.reply.progress == Answer::Done && (self.request.progress == Upload::Done || !self.keep_client) {
+        if self.reply.progress == Answer::Done
+            && (self.request.progress == Upload::Done || !self.keep_client || self.has_left_server(cx)?)
+        {
             return Ok(Some(End::Answered));
         }
         Ok(None)
+    }
+
+    /// Whether the server, which has answered, needs no more of the request: its slot and its connection are not held until the
+    /// client has sent the rest.
+    #[cold]
+    fn has_left_server(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
+        match self.request.progress {
+            Upload::Flowing if self.request.step == FlowStep::AwaitsSource => match self.upstream.poll_stopped(cx) {
+                Poll::Pending => Ok(false),
+                Poll::Ready(Ok(())) => Ok(true),
+                Poll::Ready(Err(_)) => cut(Cause::Server, Phase::Last, 0),
+            },
+            Upload::Dropped => Ok(!self.upstream.is_service()),
+            Upload::Flowing | Upload::Halted | Upload::Done => Ok(false),
+        }
     }
 
     fn advance_upload(&mut self, cx: &mut Context<'_>) -> Result<(), End> {

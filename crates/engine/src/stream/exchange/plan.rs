@@ -251,8 +251,10 @@ pub(super) fn terms(
     let never_retry = orders.is_some_and(|orders| orders.never_retry);
     let has_retries = state.attempts.retries < retries && !never_retry;
     let limits = answer_limits(session, backend_proxy, request);
+    let client = orders.map_or(proxy.timeouts.client, |orders| orders.timeouts.client_timeout(proxy));
     Terms {
-        client: orders.map_or(proxy.timeouts.client, |orders| orders.timeouts.client_timeout(proxy)),
+        client,
+        upload: client,
         server: server_timeout(orders, backend_proxy),
         splice_response: features.have(Features::SPLICING) && splices(proxy, backend_proxy, |splice| splice.response),
         abort_on_close: backend.abortonclose,

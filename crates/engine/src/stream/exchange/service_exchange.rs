@@ -267,8 +267,10 @@ fn terms(session: &Session, state: &SharedStreamState, ruled: bool) -> Terms {
     let proxy = session.proxy();
     let state = &*state.borrow();
     let (request, orders) = (&state.request, state.rules.orders.get());
+    let client = orders.timeouts.client_timeout(proxy);
     Terms {
-        client: orders.timeouts.client_timeout(proxy),
+        client,
+        upload: client,
         abort_on_close: proxy.frontend.as_ref().is_some_and(|frontend| frontend.abortonclose),
         close_client: !keeps_client(session, request),
         ruled,

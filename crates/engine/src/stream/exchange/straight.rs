@@ -217,7 +217,12 @@ impl<'a> StraightExchange<'a> {
             return Err(self.leave(Step::Answering(PartlySent { head, body, keep_client, reusable })));
         }
         self.client.conn.complete(None);
-        Ok(ExchangeResult { client_goes_on: keep_client, link_is_reusable: reusable, nothing_sent: false })
+        Ok(ExchangeResult {
+            client_goes_on: keep_client,
+            client_drains: false,
+            link_is_reusable: reusable,
+            nothing_sent: false,
+        })
     }
 
     /// Encodes the head of an answer that was received whole and is forwarded unchanged. Returns also whether the connections of

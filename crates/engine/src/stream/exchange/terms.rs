@@ -51,6 +51,8 @@ pub enum End {
 pub struct ExchangeResult {
     /// The client's connection continues.
     pub client_goes_on: bool,
+    /// The client's connection continues once the rest of the request was read and dropped.
+    pub client_drains: bool,
     /// The link may serve another request.
     pub link_is_reusable: bool,
     /// No part of the final answer was sent to the client.
@@ -60,8 +62,10 @@ pub struct ExchangeResult {
 /// Parameters of an exchange.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms {
-    /// `timeout client`.
+    /// `timeout client`, for a client that does not take its answer.
     pub client: Option<Duration>,
+    /// The maximum inactivity of a client that has not sent its whole request.
+    pub upload: Option<Duration>,
     /// `timeout server`.
     pub server: Option<Duration>,
     /// `option splice-response` or `splice-auto`, of either side.
@@ -107,6 +111,7 @@ impl Terms {
     pub fn of_client(frontend: &Proxy, request: &Head, features: Features, limits: HeadLimits) -> Self {
         Self {
             client: frontend.timeouts.client,
+            upload: frontend.timeouts.client,
             server: None,
             splice_response: false,
             abort_on_close: false,

@@ -67,6 +67,7 @@ impl Answer {
             Self::Ldap => ldap::judge(received, complete),
             Self::MysqlGreeting => mysql::greeting(received, complete),
             Self::MysqlReply => mysql::reply(received, complete),
+            Self::MysqlResult => mysql::result(received, complete),
             Self::Tls => tls::judge(received, complete),
             Self::Spop { largest } => spop::judge(received, complete, largest),
         }
@@ -101,10 +102,12 @@ pub(crate) fn script(check: &ProtocolCheck, backend: &str, bufsize: usize) -> Ve
             vec![connect(), send(text::startup(user)), Answer::Postgres.step()]
         }
         ProtocolCheck::Ldap => vec![connect(), send(ldap::BIND.to_vec()), Answer::Ldap.step()],
-        ProtocolCheck::Mysql { user: None } => vec![connect(), Answer::MysqlGreeting.step()],
-        ProtocolCheck::Mysql { user: Some((user, version)) } => {
+        ProtocolCheck::Mysql { user: None, .. } => vec![connect(), Answer::MysqlGreeting.step()],
+        ProtocolCheck::Mysql { user: Some((user, version)), query } => {
+            let last = if query.is_some() { Answer::MysqlResult } else { Answer::MysqlReply };
             // A proxy in between may wait for the login before it connects to the server.
-            vec![connect(), send(mysql::login(user, *version)), Answer::MysqlGreeting.step(), Answer::MysqlReply.step()]
+            let packets = mysql::login(user, *version, query.as_deref());
+            vec![connect(), send(packets), Answer::MysqlGreeting.step(), last.step()]
         }
         ProtocolCheck::SslHello => vec![send(tls::hello()), Answer::Tls.step()],
         ProtocolCheck::Spop => {

@@ -6,8 +6,22 @@ use config::spec::MysqlVersion;
 /// The command COM_QUIT, with its packet header.
 const QUIT: [u8; 5] = [1, 0, 0, 0, 1];
 
-/// Returns the login packet of a user without a password, followed by COM_QUIT.
-pub(super) fn login(user: &str, version: MysqlVersion) -> Vec<u8> {
+/// The command COM_QUERY.
+const QUERY: u8 = 3;
+
+/// The first byte of a request for another authentication method.
+const OTHER_METHOD: u8 = 0xfe;
+
+/// Appends a packet.
+fn push_packet(number: u8, body: &[&[u8]], packets: &mut Vec<u8>) {
+    let length: usize = body.iter().map(|part| part.len()).sum();
+    let length = u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
+    packets.extend_from_slice(&[length[0], length[1], length[2], number]);
+    body.iter().for_each(|part| packets.extend_from_slice(part));
+}
+
+/// Returns the login packet of a user without a password, followed by COM_QUERY if there is a statement, and COM_QUIT.
+pub(super) fn login(user: &str, version: MysqlVersion, query: Option<&str>) -> Vec<u8> {
     const PLUGIN: &[u8] = b"mysql_native_password\0";
     let mut body = Vec::new();
     match version {
@@ -25,9 +39,11 @@ pub(super) fn login(user: &str, version: MysqlVersion) -> Vec<u8> {
     if version == MysqlVersion::Post80 {
         body.extend_from_slice(PLUGIN);
     }
-    let length = u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes();
-    let mut packets = vec![length[0], length[1], length[2], 1];
-    packets.extend_from_slice(&body);
+    let mut packets = Vec::new();
+    push_packet(1, &[&body], &mut packets);
+    if let Some(query) = query {
+        push_packet(0, &[&[QUERY], query.as_bytes()], &mut packets);
+    }
     packets.extend_from_slice(&QUIT);
     packets
 }
@@ -62,11 +78,31 @@ pub(super) fn greeting(received: &[u8], complete: bool) -> Judgement {
 /// Evaluates the response to the login: anything except an error passes. The handshake (packet number 0) before it is
 /// skipped if present.
 pub(super) fn reply(received: &[u8], complete: bool) -> Judgement {
-    let greets = received.get(3) == Some(&0);
-    let behind = if greets { packet(received).map_or(&[][..], |body| &received[4 + body.len()..]) } else { received };
-    match packet(behind) {
+    match packet(behind_greeting(received)) {
         None if !complete => Judgement::Wait,
         None => Judgement::invalid(""),
         Some(body) => error(body).unwrap_or(Judgement::Passed { code: 0, info: None }),
+    }
+}
+
+/// Returns the bytes after the handshake, if that is present.
+fn behind_greeting(received: &[u8]) -> &[u8] {
+    let greets = received.get(3) == Some(&0);
+    if greets { packet(received).map_or(&[][..], |body| &received[4 + body.len()..]) } else { received }
+}
+
+/// Evaluates the responses to the login and to a statement: errors fail. A login that asks for more fails as well: the statement
+/// was sent after it already.
+pub(super) fn result(received: &[u8], complete: bool) -> Judgement {
+    let login = behind_greeting(received);
+    match packet(login) {
+        None if !complete => Judgement::Wait,
+        None => Judgement::invalid(""),
+        Some([OTHER_METHOD, ..]) => Judgement::wrong(0, "The server asks for another authentication method"),
+        Some(body) => error(body).unwrap_or_else(|| match packet(&login[4 + body.len()..]) {
+            None if !complete => Judgement::Wait,
+            None => Judgement::invalid("No answer to the statement"),
+            Some(body) => error(body).unwrap_or(Judgement::Passed { code: 0, info: None }),
+        }),
     }
 }

@@ -19,7 +19,11 @@ fn sent(check: &ProtocolCheck) -> Vec<Vec<u8>> {
 
 #[test]
 fn requests_are_those_of_haproxy() {
-    let mysql = |version| ProtocolCheck::Mysql { user: Some(("user".to_owned(), version)) };
+    let mysql = |version| ProtocolCheck::Mysql { user: Some(("user".to_owned(), version)), query: None };
+    let asks = ProtocolCheck::Mysql {
+        user: Some(("user".to_owned(), MysqlVersion::Pre41)),
+        query: Some("SELECT 1".to_owned()),
+    };
     let post41 = "2600000100820000008000012100000000000000000000000000000000000000000000007573657200000100000001";
     let post80 = "3c00000100820800008000012100000000000000000000000000000000000000000000007573657200006d7973716c5f6e\
                   61746976655f70617373776f7264000100000001";
@@ -36,7 +40,8 @@ fn requests_are_those_of_haproxy() {
             vec![bytes("00000017000300007573657200706f7374677265730000")],
         ),
         (ProtocolCheck::Ldap, vec![bytes("300c020101600702010304008000")]),
-        (ProtocolCheck::Mysql { user: None }, vec![]),
+        (ProtocolCheck::Mysql { user: None, query: None }, vec![]),
+        (asks, vec![bytes("0b0000010080000001757365720000 09000000 0353454c4543542031 0100000001")]),
         (mysql(MysqlVersion::Pre41), vec![bytes("0b00000100800000017573657200000100000001")]),
         (mysql(MysqlVersion::Post41), vec![bytes(post41)]),
         (mysql(MysqlVersion::Post80), vec![bytes(post80)]),
@@ -104,6 +109,17 @@ fn answers_mean_what_haproxy_makes_of_them() {
         (Answer::MysqlReply, &bytes("0700000200000002000000"), "passed 0 "),
         (Answer::MysqlReply, &[&bytes("02000000 0a00")[..], &refused].concat(), "L7STS 1130 Host refused"),
         (Answer::MysqlReply, &bytes("02000000 0a00"), "L7RSP 0 "),
+        (Answer::MysqlResult, &bytes("02000000 0a00 0700000200000002000000 01000001 01"), "passed 0 "),
+        (Answer::MysqlResult, &bytes("0700000200000002000000 0700000100000002000000"), "passed 0 "),
+        (Answer::MysqlResult, &[&bytes("0700000200000002000000")[..], &refused].concat(), "L7STS 1130 Host refused"),
+        (Answer::MysqlResult, &[&bytes("02000000 0a00")[..], &refused].concat(), "L7STS 1130 Host refused"),
+        (Answer::MysqlResult, &bytes("0700000200000002000000"), "L7RSP 0 No answer to the statement"),
+        (Answer::MysqlResult, &bytes("02000000 0a00"), "L7RSP 0 "),
+        (
+            Answer::MysqlResult,
+            &bytes("02000002 fe00 0700000100000002000000"),
+            "L7STS 0 The server asks for another authentication method",
+        ),
         (Answer::Tls, &bytes("1603000005"), "passed 0 "),
         (Answer::Tls, &bytes("15030000020228"), "passed 0 "),
         (Answer::Tls, b"HTTP/1.0 400", "L6RSP 0 "),
@@ -129,6 +145,8 @@ fn half_an_answer_is_waited_for() {
         (Answer::Ldap, b"0\x84\0"),
         (Answer::MysqlGreeting, b"\x4a\0\0\0\n8.0"),
         (Answer::MysqlReply, b"\x02\0\0\0\x0a\0\x07"),
+        (Answer::MysqlResult, b"\x02\0\0\0\x0a\0\x07"),
+        (Answer::MysqlResult, b"\x01\0\0\x02\0\x01\0"),
         (Answer::Tls, b"\x16\x03"),
         (Answer::Spop { largest: 16_380 }, b"\0\0\0\x36\x65"),
     ];
@@ -140,7 +158,7 @@ fn half_an_answer_is_waited_for() {
 #[test]
 fn users_of_mysql_say_who_they_are_before_they_are_asked() {
     let user = Some(("user".to_owned(), MysqlVersion::Post41));
-    let steps = script(&ProtocolCheck::Mysql { user }, "b", 16_384);
+    let steps = script(&ProtocolCheck::Mysql { user, query: None }, "b", 16_384);
     let answers = steps.iter().filter_map(|step| match step {
         CheckStep::Expect(expect) => match expect.wanted {
             ExpectMatch::Protocol(answer) => Some(answer),

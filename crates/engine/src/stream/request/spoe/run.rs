@@ -211,7 +211,9 @@ fn perform(session: &Session, agent: &SpoeAgent, payload: &[u8], context: &sampl
         };
         let name = std::str::from_utf8(name).ok()?;
         let variable = Variable::parse(&format!("{scope}.{}.{name}", agent.prefix)).ok()?;
-        let is_known = agent.sets_any_variable || session.generation().program.names.text(variable.name).is_some();
+        // Variables of the process outlive streams: their number is that of the names in the configuration.
+        let is_free = agent.sets_any_variable || agent.serves_scripts && scope != "proc";
+        let is_known = is_free || session.generation().program.names.text(variable.name).is_some();
         is_known.then_some(variable)
     };
     for action in Actions::new(payload) {
