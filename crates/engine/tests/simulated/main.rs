@@ -39,6 +39,7 @@ mod connecting;
 mod conversations;
 mod crowds;
 mod dashboard;
+mod datagrams;
 mod decompressing;
 mod decompressing_beside;
 mod dying;

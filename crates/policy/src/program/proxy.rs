@@ -2,8 +2,8 @@
 //! or a counter.
 
 use super::{
-    BackendLimits, BindAddress, Compression, Connecting, ErrorPages, FcgiApp, Features, Filters, FrontendLimits, Http,
-    Listening, LogLines, LogServer, LogTarget, OtelTrace, ProgramContext, Reception, Resolving, ServerAddress,
+    BackendLimits, BindAddress, Compression, Connecting, ErrorPages, FcgiApp, Features, Filters, FlowSettings,
+    FrontendLimits, Http, Listening, LogLines, LogServer, LogTarget, OtelTrace, ProgramContext, Reception, Resolving, ServerAddress,
     StatsPage, UniqueId,
 };
 use super::{MailAlert, MutableName, Tracking};
@@ -135,6 +135,8 @@ pub struct Proxy {
     pub compression: Option<Box<Compression>>,
     /// Indices of the `userlist`s that its expressions use and that have crypt(3) password hashes.
     pub slow_userlists: Vec<usize>,
+    /// Settings of the flows of a `udp-lb` section; `None`: it is another section.
+    pub flows: Option<Box<FlowSettings>>,
     /// `timeout …`.
     pub timeouts: Timeouts,
     /// Boolean options.
@@ -261,6 +263,13 @@ pub struct Bind {
     pub listening: Listening,
     /// `ssl`: the TLS server.
     pub tls: Option<Arc<tls::Server>>,
+}
+
+impl Bind {
+    /// Whether its sockets are those of datagrams: QUIC, or `udp-lb`.
+    pub fn has_datagrams(&self) -> bool {
+        self.listening.quic.is_some() || matches!(self.address, BindAddress::Udp(_))
+    }
 }
 
 /// The server side of a proxy.

@@ -31,6 +31,7 @@ pub(crate) use draft::{ChosenFormat, Pages, ProxyDraft};
 pub(crate) use otel::percent;
 
 use super::ReadContext;
+use super::udp_lb;
 use super::negation::{self, Negation};
 use super::place::places::BACK_SECTION;
 use super::place::{Holder, KeywordScope, Section as Kind, places};
@@ -56,6 +57,11 @@ impl ProxyContext<'_> {
     /// Returns the proxy's name; empty for an anonymous `defaults` section.
     pub(crate) fn name(&self) -> &str {
         self.holder.name.unwrap_or_default()
+    }
+
+    /// Returns the options that servers may have; `None`: all of them.
+    pub(crate) fn server_options(&self) -> Option<&'static [&'static str]> {
+        (self.holder.section == Kind::UdpLb).then_some(udp_lb::SERVER_OPTIONS)
     }
 
     /// The proxy's lines get that format. In a `defaults` section the former one was most likely meant.
@@ -192,7 +198,8 @@ pub(crate) fn read(
     }
 }
 
-fn read_line(context: &mut ProxyContext<'_>, line: &Line) {
+/// Reads one line.
+pub(crate) fn read_line(context: &mut ProxyContext<'_>, line: &Line) {
     match find(FAMILIES, line.keyword(), line.text(1), line.text(2)) {
         RowLookup::Row(row, words) => read_row(context, line, row, words),
         RowLookup::Group if line.keyword() == "persist" && line.words.len() < 2 => {

@@ -8,10 +8,11 @@ use crate::environment::Environment;
 use crate::keyword::is_name_character;
 use crate::keyword::report::Report;
 use crate::keyword::table::Status;
+use crate::keyword::udp_lb;
 use crate::span::{Span, Spanned};
 use crate::spec::{
     ConnectingSpec, InitialAddress, ServerBalanceSpec, ServerCheckSpec, ServerLimitsSpec, ServerPersistenceSpec,
-    ServerSpec, Shared, Spec,
+    ProxySpec, ServerSpec, Shared, Spec,
 };
 use std::sync::{Mutex, PoisonError};
 
@@ -147,6 +148,11 @@ pub fn read(
     let mut found = Vec::new();
     let mut report = Report::new(&mut found);
     let address = parse_address(&line.words[2], &head, environment, &mut report);
+    let is_meant = |proxy: &ProxySpec| proxy.name.value == backend && proxy.udp.is_some();
+    let is_for_datagrams = spec.proxies.iter().any(is_meant);
+    if is_for_datagrams && address.as_ref().is_some_and(|address| udp_lb::advice(address).is_some()) {
+        return Err(udp_lb::NO_DATAGRAMS.to_owned());
+    }
     if let Some(address) = address.clone() {
         if let Some(refused) = first_refused(&line) {
             return Err(format!("'{refused}' option is not accepted for dynamic server"));
@@ -157,6 +163,7 @@ pub fn read(
             return Err("'maxconn-store' option is not accepted for dynamic server".to_owned());
         }
         let mut server = ServerContext::new(&mut draft, Some(name), environment);
+        server.only = is_for_datagrams.then_some(udp_lb::SERVER_OPTIONS);
         let unread = read_options(&mut server, &line, origin::index_after(&line, 3));
         checks::finish(&mut server, line.words[2].span);
         let problems = server.problems;

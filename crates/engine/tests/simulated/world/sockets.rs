@@ -39,13 +39,13 @@ pub(super) fn open_datagrams(program: &Program, workers: usize, steers: bool) ->
     let mut opened = Vec::new();
     for proxy in program.proxies.iter().filter(|proxy| !proxy.disabled) {
         for bind in proxy.frontend.iter().flat_map(|frontend| &frontend.binds) {
-            let BindAddress::Quic(address) = &bind.address else { continue };
+            let (BindAddress::Quic(address) | BindAddress::Udp(address)) = &bind.address else { continue };
             let group: Vec<usize> = match bind.listening.threads.as_deref() {
                 Some(threads) => threads.to_vec(),
                 None => (0..workers).collect(),
             };
             let sockets = DatagramSocket::bind_group(*address, &BindOptions::default(), group.len()).unwrap();
-            if steers {
+            if steers && bind.listening.quic.is_some() {
                 steer_by_connection_id(&sockets).unwrap();
             }
             opened.extend(SocketGroup::listening(proxy.index, bind.index, &group, sockets));
