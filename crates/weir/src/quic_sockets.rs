@@ -37,7 +37,7 @@ impl DatagramGroup {
             Some(chosen) => chosen.to_vec(),
         };
         let sockets = match &bind.address {
-            BindAddress::Descriptor { fd, kind: SocketKind::Quic, .. } => {
+            BindAddress::Descriptor { fd, kind: SocketKind::Quic | SocketKind::Datagram, .. } => {
                 workers.truncate(1);
                 vec![DatagramSocket::inherit(*fd)?]
             }

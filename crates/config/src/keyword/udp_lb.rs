@@ -10,7 +10,7 @@ use super::table::{Keyword, Status};
 use super::{ReadContext, negation};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Line, Section};
-use crate::spec::{AddressSpec, LogFormatSpec, Mode, SocketKind, UdpSpec};
+use crate::spec::{AddressSpec, CheckMethod, LogFormatSpec, Mode, SocketKind, UdpSpec};
 use crate::suggest;
 
 /// Name of the section.
@@ -50,7 +50,12 @@ pub(crate) const TABLE: &[UdpKeyword] = &[
     shared("log-format", "<format>", "Own log format."),
     shared("log-tag", "<text>", "Program name in the section's log lines."),
     shared("maxconn", "<number>", "Maximum number of concurrent flows."),
-    own("option udp-check", "", "Checks servers by a datagram.", udp_check),
+    own(
+        "option udp-check",
+        "[send <text> | send-binary <hexadecimal>]",
+        "Checks servers by a datagram, which has to be answered if it is not empty.",
+        udp_check,
+    ),
     own("proxy-requests", "<number>", "Datagrams of a client after which a server is chosen again.", requests),
     own("proxy-responses", "<number>", "Answers to each datagram after which a flow ends.", responses),
     shared("server", "<name> <address>[:<port>] [<option>...]", "A server."),
@@ -109,6 +114,7 @@ pub(crate) const SERVER_OPTIONS: &[&str] = &[
     "no-agent-check",
     "no-backup",
     "no-check",
+    "no-send-proxy-v2",
     "observe",
     "on-error",
     "on-marked-down",
@@ -119,6 +125,7 @@ pub(crate) const SERVER_OPTIONS: &[&str] = &[
     "resolve-prefer",
     "resolvers",
     "rise",
+    "send-proxy-v2",
     "slowstart",
     "source",
     "track",
@@ -151,6 +158,7 @@ pub(super) fn read(
     draft.says_mode = true;
     draft.spec.log_format = LogFormatSpec::Tcp;
     draft.spec.udp = Some(Box::default());
+    draft.spec.check.method = CheckMethod::Udp(Vec::new());
     for line in &section.body {
         let line = line;
         let mut context =
@@ -247,7 +255,26 @@ fn dgram_bind(context: &mut ProxyContext<'_>, line: &Line) {
 }
 
 fn udp_check(context: &mut ProxyContext<'_>, line: &Line) {
-    context.report.not_yet(line.span(1), "option udp-check", &context.holder.describe());
+    let expected = "'option udp-check' expects 'send <text>' or 'send-binary <hexadecimal>'";
+    if context.report.too_many(line, 4, "option udp-check") {
+        return;
+    }
+    let contents = match (line.text(2), line.text(3)) {
+        ("", _) => Vec::new(),
+        ("send" | "send-binary", "") => return context.report.alert(line.span(3), format!("{expected}.")),
+        ("send", text) => crate::text::to_bytes(text).into_owned(),
+        ("send-binary", digits) => match base::hex::decode(digits.as_bytes()) {
+            Some(contents) => contents,
+            None => {
+                let message = format!(
+                    "'option udp-check send-binary' expects an even number of hexadecimal digits (got '{digits}')."
+                );
+                return context.report.alert(line.span(3), message);
+            }
+        },
+        (other, _) => return context.report.alert(line.span(2), format!("{expected} (got '{other}').")),
+    };
+    context.draft.spec.check.method = CheckMethod::Udp(contents);
 }
 
 fn timeout(context: &mut ProxyContext<'_>, line: &Line) {
@@ -257,7 +284,9 @@ fn timeout(context: &mut ProxyContext<'_>, line: &Line) {
     let value = milliseconds(line.words.get(2), line, &name, &missing, &unexpected, &mut context.report);
     let Some(value) = value else { return };
     if value == 0 {
-        return context.report.alert(line.span(2), format!("'{name}' expects a time above 0: flows have no other end."));
+        return context
+            .report
+            .alert(line.span(2), format!("'{name}' expects a time above 0: flows have no other end."));
     }
     let timeouts = &mut context.draft.spec.timeouts;
     if line.text(1) == "client" { timeouts.client = Some(value) } else { timeouts.server = Some(value) }

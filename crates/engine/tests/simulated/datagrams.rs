@@ -220,12 +220,7 @@ fn a_full_table_evicts_what_may_be_forged_first() {
             peer.ask("x").await;
         }
         assert_eq!(world.sessions(), 3);
-        world
-            .expect_log(&[
-                "dns dns/* 0/0/0 3 RD 3/3/3/*/0 0/0",
-                "dns dns/* 0/0/0 3 RD 3/3/3/*/0 0/0",
-            ])
-            .await;
+        world.expect_log(&["dns dns/* 0/0/0 3 RD 3/3/3/*/0 0/0", "dns dns/* 0/0/0 3 RD 3/3/3/*/0 0/0"]).await;
         let server = proven.ask("3").await;
         assert_eq!(server, "a:3");
         sleep(2_100).await;
@@ -353,6 +348,91 @@ fn a_soft_stop_waits_for_flows() {
         assert!(other.is_silent().await);
         sleep(1_100).await;
         assert!(world.is_drained().await);
+        world.forget_log();
+    });
+}
+
+/// A server that rejects the datagram of its check is down; one that is silent is up, unless it has been asked something.
+#[test]
+fn checks_send_a_datagram() {
+    let checked = |method: &str| {
+        config(&format!(
+            "udp-lb dns\n    log global\n    dgram-bind {DNS}\n    timeout client 2s\n    timeout check 500\n{method}\n    \
+             default-server check inter 1s fall 2 rise 1\n    server a {U1}\n    server b {U2}\n"
+        ))
+        .global(api::SOCKET)
+    };
+    let status = async |server: &str| {
+        let table = api::ask("show stat").await;
+        let of = |name| api::column(&table, &format!("dns,{server}"), name);
+        (of("status"), of("check_status"))
+    };
+    let is = |status: &str, check: &str| (status.to_owned(), check.to_owned());
+    checked("").workers(&[2]).seeds(0..2).run(|world| async move {
+        let _silent = Peer::at(U2);
+        sleep(5_000).await;
+        assert_eq!((status("a").await, status("b").await), (is("DOWN", "L4CON"), is("UP", "L4OK")));
+        serve(&world.scope, U1, "a", 1);
+        sleep(2_000).await;
+        assert_eq!(status("a").await, is("UP", "L7OK"));
+        world.forget_log();
+    });
+    checked("    option udp-check send-binary 7071").workers(&[2]).seeds(0..2).run(|world| async move {
+        let silent = Peer::at(U2);
+        serve(&world.scope, U1, "a", 1);
+        sleep(5_000).await;
+        assert_eq!((status("a").await, status("b").await), (is("UP", "L7OK"), is("DOWN", "L7TOUT")));
+        assert_eq!(silent.receive().await[0].0, "pq");
+        let client = Peer::at(CLIENT);
+        assert_eq!((client.ask("1").await, client.ask("2").await), ("a:1".into(), "a:2".into()));
+        sleep(2_100).await;
+        world.forget_log();
+    });
+}
+
+/// Each datagram has the header, so that a server needs no state.
+#[test]
+fn a_proxy_header_precedes_each_datagram() {
+    let lines = format!("udp-lb dns\n    dgram-bind {DNS}\n    timeout client 2s\n    server a {U1} send-proxy-v2\n");
+    config(&lines).run(|world| async move {
+        let server = Peer::at(U1);
+        let client = Peer::at(CLIENT);
+        client.send(DNS, b"1");
+        client.send(DNS, b"");
+        let mut batch = ReceiveBatch::new();
+        let mut found = Vec::new();
+        while found.len() < 2 {
+            std::future::poll_fn(|cx| server.0.poll_receive(cx, &mut batch)).await.unwrap();
+            found.extend(batch.iter().flat_map(|found| found.iter().map(<[u8]>::to_vec).collect::<Vec<_>>()));
+        }
+        let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\x0c".to_vec();
+        header.extend([10, 0, 9, 1, 10, 0, 0, 1]);
+        header.extend([5_000_u16.to_be_bytes(), 53_u16.to_be_bytes()].concat());
+        assert_eq!(found, [[&header[..], b"1"].concat(), header]);
+        sleep(2_100).await;
+        world.forget_log();
+    });
+}
+
+#[test]
+fn lost_datagrams_and_evicted_flows_are_counted() {
+    section("    maxconn 2\n    accepted-payload-size 100").global(api::SOCKET).workers(&[1]).run(|world| async move {
+        let _scope = both(&world);
+        let client = Peer::at(CLIENT);
+        client.send(DNS, &[b'x'; 101]);
+        for port in 6_000..6_003 {
+            Peer::at(&format!("10.0.8.1:{port}")).ask("x").await;
+        }
+        // The answer is too long.
+        client.send(DNS, &[b'x'; 99]);
+        sleep(10).await;
+        let expected = "udp-lb dns flows 2 evicted 2 refused 0 oversized 2 unsent 0 rejected 0\n\n";
+        assert_eq!(api::ask("show udp-lb").await, expected);
+        assert_eq!(api::ask("show udp-lb dns").await, expected);
+        assert_eq!(api::ask("show udp-lb other").await, "No such udp-lb section.\n\n");
+        api::order("clear counters all").await;
+        assert!(api::ask("show udp-lb").await.contains("evicted 0 refused 0 oversized 0"));
+        sleep(2_100).await;
         world.forget_log();
     });
 }

@@ -3,8 +3,8 @@
 
 use super::{
     BackendLimits, BindAddress, Compression, Connecting, ErrorPages, FcgiApp, Features, Filters, FlowSettings,
-    FrontendLimits, Http, Listening, LogLines, LogServer, LogTarget, OtelTrace, ProgramContext, Reception, Resolving, ServerAddress,
-    StatsPage, UniqueId,
+    FrontendLimits, Http, Listening, LogLines, LogServer, LogTarget, OtelTrace, ProgramContext, Reception, Resolving,
+    ServerAddress, StatsPage, UniqueId,
 };
 use super::{MailAlert, MutableName, Tracking};
 use crate::check::{AgentCheck, Check, ServerCheck};
@@ -12,7 +12,7 @@ use crate::rule::{Rules, ServerChoice, Switch};
 use balance::Recogniser;
 use base::AppendOnlyVec;
 use base::append_only_vec::Iter;
-use config::spec::{BalanceSpec, CloseMode, HashSpec, HttpReuse, Mode, ProxyKind, SpliceSpec};
+use config::spec::{BalanceSpec, CloseMode, HashSpec, HttpReuse, Mode, ProxyKind, SocketKind, SpliceSpec};
 use expression::capture::CapturePlan;
 use expression::condition::Condition;
 use expression::log_format::LogFormat;
@@ -268,7 +268,9 @@ pub struct Bind {
 impl Bind {
     /// Whether its sockets are those of datagrams: QUIC, or `udp-lb`.
     pub fn has_datagrams(&self) -> bool {
-        self.listening.quic.is_some() || matches!(self.address, BindAddress::Udp(_))
+        let is_udp =
+            matches!(self.address, BindAddress::Udp(_) | BindAddress::Descriptor { kind: SocketKind::Datagram, .. });
+        is_udp || self.listening.quic.is_some()
     }
 }
 

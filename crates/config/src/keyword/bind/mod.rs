@@ -188,7 +188,8 @@ pub(crate) fn read_relay(
     let addresses = read_addresses(word, &name, "section 'log-forward'", &rules, around, out);
     let mut draft = BindDraft::default();
     let sockets = addresses.found.len();
-    let mut bind = BindContext { draft: &mut draft, sockets, is_reverse: false, around, earlier, only: None, errors: Vec::new() };
+    let mut bind =
+        BindContext { draft: &mut draft, sockets, is_reverse: false, around, earlier, only: None, errors: Vec::new() };
     let mut unread = read_options(&mut bind, line, 2);
     let errors = bind.errors;
     if !is_stream {
@@ -214,9 +215,12 @@ pub(crate) fn read_datagrams(context: &mut ProxyContext<'_>, line: &Line, only: 
         return;
     };
     let place = context.holder.describe();
-    let rules = AddressRules { descriptor: false, ..AddressRules::DGRAM_BIND };
+    let rules = AddressRules::DGRAM_BIND;
     let mut addresses = read_addresses(word, "dgram-bind", &place, &rules, context.around, &mut context.report);
-    if addresses.found.iter().any(|(address, _)| !matches!(address, AddressSpec::Inet { .. })) {
+    let is_fit = |address: &AddressSpec| {
+        matches!(address, AddressSpec::Inet { .. } | AddressSpec::Descriptor { is_carrier: false, .. })
+    };
+    if addresses.found.iter().any(|(address, _)| !is_fit(address)) {
         context.report.alert(word.span, format!("'dgram-bind' : '{}' is not an address of UDP.", word.text));
         addresses = Addresses { found: Vec::new(), incomplete: true };
     }
@@ -270,7 +274,8 @@ fn read_peers_options(
     around: ReadContext<'_>,
     out: &mut Report<'_>,
 ) {
-    let mut bind = BindContext { draft, sockets, is_reverse: false, around, earlier: &[], only: None, errors: Vec::new() };
+    let mut bind =
+        BindContext { draft, sockets, is_reverse: false, around, earlier: &[], only: None, errors: Vec::new() };
     let unread = read_options(&mut bind, line, first);
     let errors = bind.errors;
     let head = format!("'{} {}' in section 'peers'", line.keyword(), line.text(1));

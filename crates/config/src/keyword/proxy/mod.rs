@@ -31,12 +31,12 @@ pub(crate) use draft::{ChosenFormat, Pages, ProxyDraft};
 pub(crate) use otel::percent;
 
 use super::ReadContext;
-use super::udp_lb;
 use super::negation::{self, Negation};
 use super::place::places::BACK_SECTION;
 use super::place::{Holder, KeywordScope, Section as Kind, places};
 use super::report::{KeywordTable, Report, did_you_mean};
 use super::table::{Family, Keyword, RowLookup, Status, find, rows};
+use super::udp_lb;
 use crate::diagnostic::{Diagnostic, Form};
 use crate::document::{Line, Section};
 use crate::language::section::SECTIONS;

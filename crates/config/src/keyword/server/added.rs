@@ -11,8 +11,8 @@ use crate::keyword::table::Status;
 use crate::keyword::udp_lb;
 use crate::span::{Span, Spanned};
 use crate::spec::{
-    ConnectingSpec, InitialAddress, ServerBalanceSpec, ServerCheckSpec, ServerLimitsSpec, ServerPersistenceSpec,
-    ProxySpec, ServerSpec, Shared, Spec,
+    ConnectingSpec, InitialAddress, ProxySpec, ServerBalanceSpec, ServerCheckSpec, ServerLimitsSpec,
+    ServerPersistenceSpec, ServerSpec, Shared, Spec,
 };
 use std::sync::{Mutex, PoisonError};
 

@@ -12,6 +12,7 @@ mod certificates;
 mod cookies;
 mod counters;
 mod crt_lists;
+mod datagrams;
 mod debug;
 mod descriptors;
 mod environment;
@@ -92,6 +93,7 @@ const TABLES: &[&[Command<Worker>]] = &[
     quic::TABLE,
     sessions::TABLE,
     stores::TABLE,
+    datagrams::TABLE,
     tables::TABLE,
     variables::TABLE,
     certificates::TABLE,

@@ -15,7 +15,9 @@ pub(super) fn open(program: &Program, places: Option<&[(usize, usize)]>) -> Vec<
     for proxy in program.proxies.iter().filter(|proxy| !proxy.disabled) {
         for bind in proxy.frontend.iter().flat_map(|frontend| &frontend.binds) {
             let is_meant = places.is_none_or(|places| places.contains(&(proxy.index, bind.index)));
-            if !is_meant || matches!(bind.address, BindAddress::Reverse { .. } | BindAddress::Quic(_) | BindAddress::Udp(_)) {
+            if !is_meant
+                || matches!(bind.address, BindAddress::Reverse { .. } | BindAddress::Quic(_) | BindAddress::Udp(_))
+            {
                 continue;
             }
             let BindAddress::Inet(address) = &bind.address else { panic!("{} is not simulated", bind.text) };

@@ -9,7 +9,7 @@ use expression::sample::Bytes;
 use live::{Assignment, Entry, PickContext, ProxyState};
 use policy::program::{Proxy, Server, ServerAddress, ServerPort};
 use rt::LocalRc;
-use rt::net::{Datagrams, DatagramSocket, SocketQuery};
+use rt::net::{DatagramSocket, Datagrams, SocketQuery};
 
 use super::Listener;
 use super::flow::{Flow, NewFlow};
@@ -24,6 +24,7 @@ use crate::stream::server::connect::hash_of_key;
 use crate::stream::server::persistence;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::{SharedStreamState, Slot};
+use wire::proxy_protocol::EncoderV2;
 
 /// Begins a flow for the first datagrams of a client. `None`: it has ended already; its log line is written.
 pub(super) fn begin(listener: &Listener, datagrams: &Datagrams<'_>, slots: Entry) -> Option<Rc<Flow>> {
@@ -43,7 +44,7 @@ pub(super) fn begin(listener: &Listener, datagrams: &Datagrams<'_>, slots: Entry
     tracking::session(&session);
     let state = start(&session);
     let target = place(&session, &state, session.proxy(), datagrams, listener.socket.most_segments());
-    let Target { slot, socket, server } = match target {
+    let Target { slot, socket, server, header } = match target {
         Ok(target) => target,
         Err(outcome) => {
             state.borrow_mut().outcome = outcome;
@@ -55,7 +56,7 @@ pub(super) fn begin(listener: &Listener, datagrams: &Datagrams<'_>, slots: Entry
     };
     conclude::log_step(&session, &state, Origin::Connect);
     let (client, local) = (datagrams.peer, datagrams.local_ip);
-    Some(Rc::new(Flow::new(NewFlow { session, state, settings, socket, server, client, local, slot })))
+    Some(Rc::new(Flow::new(NewFlow { session, state, settings, socket, server, client, local, header, slot })))
 }
 
 /// Starts the stream of a flow.
@@ -79,6 +80,7 @@ struct Target {
     slot: Slot,
     socket: DatagramSocket,
     server: SocketAddr,
+    header: Box<[u8]>,
 }
 
 /// Chooses a server, and opens a socket for it.
@@ -142,7 +144,20 @@ fn place(
     metrics::step(&session.worker, proxy, Some(server), ServerEvent::Connect);
     metrics::server_session(&session.worker, server);
     state.borrow_mut().timings.connected = Some(rt::now());
-    Ok(Target { slot, socket, server: address })
+    let header = header(session, state, server);
+    Ok(Target { slot, socket, server: address, header })
+}
+
+/// Returns the PROXY header in front of each datagram; empty: the server gets none.
+fn header(session: &Session, state: &SharedStreamState, server: &Server) -> Box<[u8]> {
+    if server.connecting.header.is_none() {
+        return Box::default();
+    }
+    let ends = state.borrow().client(session).zip(state.borrow().destination(session));
+    let mut out = rt::buffer();
+    let written = EncoderV2::begin(ends, &mut out).over_udp().finish(false, |_| {});
+    // A buffer holds the header of two addresses.
+    if written.is_ok() { out.data().into() } else { Box::default() }
 }
 
 /// Opens a socket that is connected to a server. `None`: it has no address, or the system refuses.

@@ -35,6 +35,8 @@ pub(super) struct Flow {
     pub(super) client: SocketAddr,
     /// The address that the client sends to.
     pub(super) local: Option<IpAddr>,
+    /// PROXY header in front of each datagram; empty: none.
+    pub(super) header: Box<[u8]>,
     /// Time of the last datagram.
     seen: Cell<Moment>,
     /// Datagrams of the client, and answers.
@@ -55,6 +57,7 @@ pub(super) struct NewFlow {
     pub(super) server: SocketAddr,
     pub(super) client: SocketAddr,
     pub(super) local: Option<IpAddr>,
+    pub(super) header: Box<[u8]>,
     pub(super) slot: Slot,
 }
 
@@ -64,7 +67,7 @@ pub(super) struct Rejected;
 
 impl Flow {
     pub(super) fn new(parts: NewFlow) -> Self {
-        let NewFlow { session, state, settings, socket, server, client, local, slot } = parts;
+        let NewFlow { session, state, settings, socket, server, client, local, header, slot } = parts;
         Self {
             session,
             state,
@@ -73,6 +76,7 @@ impl Flow {
             server,
             client,
             local,
+            header,
             seen: Cell::new(rt::now()),
             requests: Cell::new(0),
             answers: Cell::new(0),
@@ -82,28 +86,47 @@ impl Flow {
         }
     }
 
-    /// Sends datagrams of the client to the server. What the system has no room for is lost.
+    /// Sends datagrams of the client to the server. Returns whether the system has taken them; otherwise they are lost.
     ///
     /// # Errors
     /// [`Rejected`]: nothing was sent, and the flow has to end.
-    pub(super) fn forward(&self, datagrams: &Datagrams<'_>) -> Result<(), Rejected> {
+    pub(super) fn forward(&self, datagrams: &Datagrams<'_>) -> Result<bool, Rejected> {
         let before = self.socket.counts().unsent;
-        let segment_size = (datagrams.stride < datagrams.bytes.len()).then_some(datagrams.stride);
-        let contents = datagrams.bytes;
-        let mut transmits = [Transmit { destination: self.server, source: None, ecn: None, contents, segment_size }];
-        let done = self.socket.try_send(&mut transmits);
+        let is_sent = match self.header.is_empty() {
+            true => self.send(datagrams.bytes, datagrams.stride),
+            false => self.send_marked(datagrams),
+        };
         if self.socket.counts().unsent != before {
             return Err(Rejected);
         }
         self.seen.set(rt::now());
         self.requests.set(self.requests.get() + datagrams.iter().count() as u64);
         if let Ok(mut state) = self.state.try_borrow_mut() {
-            let length = contents.len() as u64;
-            state.accounting.bytes.bytes_in += length;
-            state.accounting.bytes.sent += if done > 0 { length } else { 0 };
+            state.accounting.bytes.bytes_in += datagrams.bytes.len() as u64;
+            state.accounting.bytes.sent += if is_sent { datagrams.bytes.len() as u64 } else { 0 };
             metrics::flowing(&self.session, &mut state);
         }
-        Ok(())
+        Ok(is_sent)
+    }
+
+    /// Sends datagrams of that length, the last of which may be shorter. Returns whether the system has taken them.
+    fn send(&self, contents: &[u8], stride: usize) -> bool {
+        let segment_size = (stride < contents.len()).then_some(stride);
+        let mut transmits = [Transmit { destination: self.server, source: None, ecn: None, contents, segment_size }];
+        self.socket.try_send(&mut transmits) > 0
+    }
+
+    /// Sends datagrams, each after the PROXY header. Returns whether the system has taken all of them.
+    fn send_marked(&self, datagrams: &Datagrams<'_>) -> bool {
+        let mut marked = Vec::with_capacity(self.header.len() + datagrams.stride);
+        let send = |bytes: &[u8]| {
+            marked.clear();
+            marked.extend_from_slice(&self.header);
+            marked.extend_from_slice(bytes);
+            self.send(&marked, marked.len())
+        };
+        // All are sent, whatever becomes of one.
+        datagrams.iter().map(send).fold(true, |all, sent| all & sent)
     }
 
     /// Returns how well the client has proven its address, with a datagram that it sends now.
@@ -145,7 +168,11 @@ impl Flow {
     /// Passes answers on to the client.
     fn answer(&self, listener: &Listener, batch: &ReceiveBatch) {
         let (mut received, mut sent, mut count) = (0, 0, 0);
-        for datagrams in batch.iter().filter(|datagrams| datagrams.stride <= self.settings.payload) {
+        for datagrams in batch.iter() {
+            if datagrams.stride > self.settings.payload {
+                listener.count(datagrams.iter().count(), |counters| &counters.oversized);
+                continue;
+            }
             let segment_size = (datagrams.stride < datagrams.bytes.len()).then_some(datagrams.stride);
             let contents = datagrams.bytes;
             let mut transmits =
@@ -154,8 +181,11 @@ impl Flow {
             count += datagrams.iter().count() as u64;
             if listener.socket.try_send(&mut transmits) > 0 {
                 sent += contents.len() as u64;
+            } else {
+                listener.count(datagrams.iter().count(), |counters| &counters.unsent);
             }
         }
+        listener.count_unsent(&listener.socket, &listener.unsent);
         self.seen.set(rt::now());
         self.answers.set(self.answers.get() + count);
         if let Ok(mut state) = self.state.try_borrow_mut() {
@@ -237,6 +267,9 @@ pub(super) async fn run(listener: Rc<Listener>, flow: Rc<Flow>) {
     let mut batch = ReceiveBatch::new();
     let outcome = std::future::poll_fn(|cx| flow.poll(cx, &listener, &mut timer, &mut batch)).await;
     listener.forget(&flow);
+    if outcome == Some(REJECTED) {
+        listener.count(1, |counters| &counters.rejected);
+    }
     flow.conclude(outcome);
     leave(&flow.session);
 }

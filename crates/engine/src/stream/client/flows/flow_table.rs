@@ -78,7 +78,8 @@ impl<T> FlowTable<T> {
     /// Adds a flow as the youngest one; datagrams with that key belong to it from now on.
     pub(super) fn insert(&mut self, key: FlowKey, flow: T) -> FlowPlace {
         let slot = self.free.pop().unwrap_or_else(|| {
-            let empty = Slot { key: None, generation: 0, standing: Standing::New, older: NONE, younger: NONE, flow: None };
+            let empty =
+                Slot { key: None, generation: 0, standing: Standing::New, older: NONE, younger: NONE, flow: None };
             self.slots.push(empty);
             (self.slots.len() - 1) as u32
         });

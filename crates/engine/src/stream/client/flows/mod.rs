@@ -5,10 +5,11 @@ mod begin;
 mod flow;
 mod flow_table;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use live::counters::{Count, DatagramCounters};
 use rt::net::{DatagramSocket, Datagrams, ReceiveBatch};
 
 use crate::datagram_queue::Order;
@@ -35,6 +36,8 @@ pub(super) struct Listener {
     place: DatagramPlace,
     /// Identifies the listener among those that wait for a slot.
     key: u64,
+    /// Datagrams of the socket that the system has not taken, as far as they are counted.
+    unsent: Cell<u64>,
     table: RefCell<FlowTable<Rc<Flow>>>,
 }
 
@@ -47,7 +50,7 @@ pub(crate) async fn serve<A>(worker: Rc<Worker>, place: DatagramListening, numbe
     // An older process that receives from the same socket stops first.
     std::future::poll_fn(|cx| succession.predecessors().poll_taken(cx)).await;
     let key = ((worker.id as u64) << 32) | number as u64;
-    let listener = Rc::new(Listener { worker, socket, place, key, table: RefCell::default() });
+    let listener = Rc::new(Listener { worker, socket, place, key, unsent: Cell::new(0), table: RefCell::default() });
     let (mut accepting, mut batch) = (Some(accepting), ReceiveBatch::new());
     std::future::poll_fn(|cx| poll(cx, &listener, &mut accepting, &mut batch)).await;
 }
@@ -110,9 +113,12 @@ impl Listener {
         let known = self.table.borrow().find(&key).map(|(place, flow)| (place, Rc::clone(flow)));
         if let Some((place, flow)) = known {
             if datagrams.stride > flow.settings.payload {
-                return;
+                return self.count(datagrams.iter().count(), |counters| &counters.oversized);
             }
-            if flow.forward(datagrams).is_ok() {
+            if let Ok(is_sent) = flow.forward(datagrams) {
+                if !is_sent {
+                    self.count(datagrams.iter().count(), |counters| &counters.unsent);
+                }
                 let mut table = self.table.borrow_mut();
                 table.touch(place, flow.standing());
                 if flow.is_used_up() {
@@ -135,17 +141,18 @@ impl Listener {
         let generation = worker.generation();
         let owner = self.place.owner();
         let payload = generation.proxy(owner.frontend).flows.as_ref().map(|flows| flows.payload);
-        if payload.is_none_or(|most| datagrams.stride > most) || rt::memory_is_scarce() {
-            return;
+        if payload.is_none_or(|most| datagrams.stride > most) {
+            return self.count(datagrams.iter().count(), |counters| &counters.oversized);
         }
-        if generation.program.global.reject_privileged_ports && datagrams.peer.port() < 1024 {
-            return;
+        let is_privileged = generation.program.global.reject_privileged_ports && datagrams.peer.port() < 1024;
+        if is_privileged || rt::memory_is_scarce() {
+            return self.count(datagrams.iter().count(), |counters| &counters.refused);
         }
         let slots = enter(worker, owner, self.key).or_else(|| {
             self.evict();
             enter(worker, owner, self.key)
         });
-        let Some(slots) = slots else { return };
+        let Some(slots) = slots else { return self.count(datagrams.iter().count(), |counters| &counters.refused) };
         count(&worker.activity.accepted);
         let Some(flow) = begin::begin(self, datagrams, slots) else { return };
         let place = self.table.borrow_mut().insert(key, Rc::clone(&flow));
@@ -160,6 +167,23 @@ impl Listener {
         rt::spawn_with(rt::Class::Normal, tag, (listener, flow), |(listener, flow)| flow::run(listener, flow));
     }
 
+    /// Counts datagrams or flows.
+    fn count(&self, number: usize, of: impl FnOnce(&DatagramCounters) -> &Count) {
+        let generation = self.worker.generation();
+        let frontend = generation.frontend(self.place.owner().frontend);
+        of(frontend.counters.datagrams.used()).add(number as u64);
+    }
+
+    /// Counts the datagrams of a socket that the system has not taken since `counted`.
+    fn count_unsent(&self, socket: &DatagramSocket, counted: &Cell<u64>) {
+        let counts = socket.counts();
+        let unsent = counts.unsent + counts.too_large;
+        let before = counted.replace(unsent);
+        if unsent != before {
+            self.count((unsent - before) as usize, |counters| &counters.unsent);
+        }
+    }
+
     /// Ends the flow of this socket that is worth least, and frees its slot.
     fn evict(&self) {
         let evicted = {
@@ -168,6 +192,7 @@ impl Listener {
             place.and_then(|place| table.remove(place))
         };
         if let Some(flow) = evicted {
+            self.count(1, |counters| &counters.evicted);
             flow.place.set(None);
             drop(flow.session.take_slots());
             flow.end(EVICTED);
