@@ -31,6 +31,7 @@ mod dashboard_events;
 mod dashboard_health;
 mod dashboard_page;
 mod demonstration;
+mod datagrams;
 mod descriptors;
 mod early_data;
 mod endings;
