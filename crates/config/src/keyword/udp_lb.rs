@@ -10,7 +10,7 @@ use super::table::{Keyword, Status};
 use super::{ReadContext, negation};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Line, Section};
-use crate::spec::{AddressSpec, CheckMethod, LogFormatSpec, Mode, SocketKind, UdpSpec};
+use crate::spec::{CheckMethod, LogFormatSpec, Mode, UdpSpec};
 use crate::suggest;
 
 /// Name of the section.
@@ -86,65 +86,6 @@ const BIND_OPTIONS: &[&str] = &[
     "v4v6",
     "v6only",
 ];
-
-/// Options of servers.
-pub(crate) const SERVER_OPTIONS: &[&str] = &[
-    "addr",
-    "agent-addr",
-    "agent-check",
-    "agent-inter",
-    "agent-port",
-    "agent-send",
-    "backup",
-    "check",
-    "disabled",
-    "downinter",
-    "enabled",
-    "error-limit",
-    "fall",
-    "fastinter",
-    "guid",
-    "hash-key",
-    "id",
-    "init-addr",
-    "init-state",
-    "inter",
-    "maxconn",
-    "namespace",
-    "no-agent-check",
-    "no-backup",
-    "no-check",
-    "no-send-proxy-v2",
-    "observe",
-    "on-error",
-    "on-marked-down",
-    "on-marked-up",
-    "port",
-    "resolve-net",
-    "resolve-opts",
-    "resolve-prefer",
-    "resolvers",
-    "rise",
-    "send-proxy-v2",
-    "slowstart",
-    "source",
-    "track",
-    "weight",
-];
-
-/// The error about a server's address that is none of UDP.
-pub(crate) const NO_DATAGRAMS: &str = "datagrams cannot be sent to this address.";
-
-/// Returns a hint about a server's address that datagrams cannot be sent to; `None`: they can.
-pub(crate) fn advice(address: &AddressSpec) -> Option<&'static str> {
-    match address {
-        AddressSpec::Inet { kind: SocketKind::Stream | SocketKind::Datagram, .. } => None,
-        AddressSpec::Inet { kind: SocketKind::Quic, .. } => {
-            Some("QUIC is passed on as datagrams: write <address>:<port> alone")
-        }
-        _ => Some("write an address of UDP: <address>:<port>"),
-    }
-}
 
 /// Reads the lines of a section into a draft.
 pub(super) fn read(

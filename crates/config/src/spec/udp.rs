@@ -1,4 +1,4 @@
-//! What only `udp-lb` sections have; the rest is that of a proxy.
+//! Settings of `udp-lb` sections beside those of a proxy.
 
 /// Size in bytes of the largest datagram by default: what an Ethernet frame carries over IPv4.
 pub const DEFAULT_PAYLOAD: u32 = 1_472;

@@ -17,7 +17,7 @@ use crate::worker::Worker;
 /// Time to wait for a rejection or an answer without `timeout check`.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// Sends the datagram to a server and waits for what comes of it, at most for `bound`. A server that rejects it is down. One that is
+/// Sends the datagram to a server and waits for an answer or a rejection, at most for `bound`. A server that rejects it is down. One that is
 /// silent is down only if the datagram has contents, since no service answers an empty one.
 pub(super) async fn check(worker: &Worker, proxy: &Proxy, server: &Server, contents: &[u8], bound: Duration) -> Report {
     let begun = rt::now();

@@ -71,7 +71,8 @@ fn web(port: &str) -> String {
 fn start(folder: &Folder, global: &str, sections: &str, arguments: &[&str]) -> Running {
     let port = free_port();
     let api = folder.path("api");
-    let text = format!("global\n    nbthread 3\n    stats socket {} level admin expose-fd listeners\n{global}", api.display());
+    let text =
+        format!("global\n    nbthread 3\n    stats socket {} level admin expose-fd listeners\n{global}", api.display());
     let file = folder.write(&format!("{port}.cfg"), &format!("{text}{}{sections}", web(&port.to_string())));
     let running = Running::weir(&[&["-db", "-f", &file], arguments].concat());
     wait_until("the process serves", || exchange(&mut connect(port), &get("/")).0 == 200);
@@ -151,11 +152,7 @@ fn an_inherited_socket_receives_datagrams() {
     let port = socket.local_addr().expect("bound").port();
     rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::empty()).expect("own");
     let server = Server::start("s");
-    let lines = format!(
-        "udp-lb dns\n    dgram-bind fd@{}\n    server s {}\n",
-        socket.as_raw_fd(),
-        server.address
-    );
+    let lines = format!("udp-lb dns\n    dgram-bind fd@{}\n    server s {}\n", socket.as_raw_fd(), server.address);
     let _weir = start(&folder, "", &lines, &[]);
     drop(socket);
     assert_eq!(Client::of((Ipv4Addr::LOCALHOST, port)).ask("1"), "s:1");
@@ -210,8 +207,10 @@ fn name_servers_answer_through_it() {
     // A query for www.example, which an answer has to follow.
     let query = "000101000001000000000000037777770765786d61706c6500";
     let query = query.replace("65786d61706c65", "6578616d706c65");
-    let check = format!("    proxy-responses 1\n    option udp-check send-binary {query}00010001\n    timeout check 2s\n");
-    let _weir = start(&folder, "", &section(at, &format!("{check}    default-server init-state down rise 1\n{lines}")), &[]);
+    let check =
+        format!("    proxy-responses 1\n    option udp-check send-binary {query}00010001\n    timeout check 2s\n");
+    let _weir =
+        start(&folder, "", &section(at, &format!("{check}    default-server init-state down rise 1\n{lines}")), &[]);
     let api = folder.path("api");
     let show = |command: &str| {
         use std::io::{Read as _, Write as _};

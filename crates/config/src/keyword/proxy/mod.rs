@@ -36,7 +36,6 @@ use super::place::places::BACK_SECTION;
 use super::place::{Holder, KeywordScope, Section as Kind, places};
 use super::report::{KeywordTable, Report, did_you_mean};
 use super::table::{Family, Keyword, RowLookup, Status, find, rows};
-use super::udp_lb;
 use crate::diagnostic::{Diagnostic, Form};
 use crate::document::{Line, Section};
 use crate::language::section::SECTIONS;
@@ -57,11 +56,6 @@ impl ProxyContext<'_> {
     /// Returns the proxy's name; empty for an anonymous `defaults` section.
     pub(crate) fn name(&self) -> &str {
         self.holder.name.unwrap_or_default()
-    }
-
-    /// Returns the options that servers may have; `None`: all of them.
-    pub(crate) fn server_options(&self) -> Option<&'static [&'static str]> {
-        (self.holder.section == Kind::UdpLb).then_some(udp_lb::SERVER_OPTIONS)
     }
 
     /// The proxy's lines get that format. In a `defaults` section the former one was most likely meant.

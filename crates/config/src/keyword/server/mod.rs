@@ -5,6 +5,7 @@ pub(super) mod added;
 mod agent;
 mod checks;
 mod connection;
+pub(super) mod datagrams;
 mod delay;
 mod detached;
 mod general;
@@ -221,7 +222,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
         draft.check.reuse_pool = true;
     }
     let mut server = ServerContext::new(&mut draft, Some(&name.text), context.around.environment);
-    server.only = context.server_options();
+    server.only = datagrams::accepted(context);
     let unread = read_options(&mut server, line, origin::index_after(line, 3));
     if unread.unknown.is_empty() {
         checks::finish(&mut server, line.whole());
@@ -369,7 +370,7 @@ pub(crate) fn read_defaults(context: &mut ProxyContext<'_>, line: &Line) {
     let mut draft = start(context, line, first, "", so_far);
     let behind = origin::index_after(line, first);
     let mut server = ServerContext::new(&mut draft, None, context.around.environment);
-    server.only = context.server_options();
+    server.only = datagrams::accepted(context);
     let unread = read_options(&mut server, line, behind);
     let problems = server.problems;
     name_folder(context, line, &mut draft);

@@ -11,7 +11,7 @@ use policy::program::{Proxy, Server, ServerAddress, ServerPort};
 use rt::LocalRc;
 use rt::net::{DatagramSocket, Datagrams, SocketQuery};
 
-use super::Listener;
+use super::client_socket::ClientSocket;
 use super::flow::{Flow, NewFlow};
 use crate::session::Session;
 use crate::session::task::StreamTask;
@@ -27,13 +27,13 @@ use crate::worker::{SharedStreamState, Slot};
 use wire::proxy_protocol::EncoderV2;
 
 /// Begins a flow for the first datagrams of a client. `None`: it has ended already; its log line is written.
-pub(super) fn begin(listener: &Listener, datagrams: &Datagrams<'_>, slots: Entry) -> Option<Rc<Flow>> {
-    let worker = &listener.worker;
+pub(super) fn begin(clients: &ClientSocket, datagrams: &Datagrams<'_>, slots: Entry) -> Option<Rc<Flow>> {
+    let worker = &clients.worker;
     let generation = worker.generation();
-    let owner = listener.place.owner();
+    let owner = clients.place.owner();
     let handle = generation.frontend(owner.frontend);
     let settings = **handle.proxy.flows.as_ref()?;
-    let bound = listener.socket.local_address();
+    let bound = clients.socket.local_address();
     let make = || Session::new(worker, &handle, owner.bind, SocketQuery::of_none(), Some(datagrams.peer), slots);
     worker.enter_session();
     let session = LocalRc::new(|| StreamTask::own(make()));
@@ -43,7 +43,7 @@ pub(super) fn begin(listener: &Listener, datagrams: &Datagrams<'_>, slots: Entry
     metrics::session(&session);
     tracking::session(&session);
     let state = start(&session);
-    let target = place(&session, &state, session.proxy(), datagrams, listener.socket.most_segments());
+    let target = place(&session, &state, session.proxy(), datagrams, clients.socket.most_segments());
     let Target { slot, socket, server, header } = match target {
         Ok(target) => target,
         Err(outcome) => {

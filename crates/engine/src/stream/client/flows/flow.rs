@@ -4,7 +4,6 @@
 use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use base::moment::Moment;
@@ -12,7 +11,7 @@ use policy::program::FlowSettings;
 use rt::LocalRc;
 use rt::net::{DatagramSocket, Datagrams, ReceiveBatch, Transmit};
 
-use super::Listener;
+use super::client_socket::ClientSocket;
 use super::flow_table::{FlowPlace, Standing};
 use crate::check::{Sign, observe};
 use crate::service::ejections;
@@ -166,26 +165,23 @@ impl Flow {
     }
 
     /// Passes answers on to the client.
-    fn answer(&self, listener: &Listener, batch: &ReceiveBatch) {
+    fn answer(&self, clients: &ClientSocket, batch: &ReceiveBatch) {
         let (mut received, mut sent, mut count) = (0, 0, 0);
         for datagrams in batch.iter() {
+            let number = datagrams.iter().count();
             if datagrams.stride > self.settings.payload {
-                listener.count(datagrams.iter().count(), |counters| &counters.oversized);
+                clients.count(number, |counters| &counters.oversized);
                 continue;
             }
-            let segment_size = (datagrams.stride < datagrams.bytes.len()).then_some(datagrams.stride);
             let contents = datagrams.bytes;
-            let mut transmits =
-                [Transmit { destination: self.client, source: self.local, ecn: None, contents, segment_size }];
+            let segment_size = (datagrams.stride < contents.len()).then_some(datagrams.stride);
+            let answer = Transmit { destination: self.client, source: self.local, ecn: None, contents, segment_size };
             received += contents.len() as u64;
-            count += datagrams.iter().count() as u64;
-            if listener.socket.try_send(&mut transmits) > 0 {
+            count += number as u64;
+            if clients.answer(answer, &datagrams) {
                 sent += contents.len() as u64;
-            } else {
-                listener.count(datagrams.iter().count(), |counters| &counters.unsent);
             }
         }
-        listener.count_unsent(&listener.socket, &listener.unsent);
         self.seen.set(rt::now());
         self.answers.set(self.answers.get() + count);
         if let Ok(mut state) = self.state.try_borrow_mut() {
@@ -195,11 +191,19 @@ impl Flow {
         }
     }
 
+    /// Passes answers on until it has to end. Returns its outcome; `None`: its task was killed.
+    pub(super) async fn serve(&self, clients: &ClientSocket) -> Option<Outcome> {
+        self.session.register().await;
+        let mut timer = rt::Timer::new();
+        let mut batch = ReceiveBatch::new();
+        std::future::poll_fn(|cx| self.poll(cx, clients, &mut timer, &mut batch)).await
+    }
+
     /// Ready once it has ended. `None`: its task was killed.
     fn poll(
         &self,
         cx: &mut Context<'_>,
-        listener: &Listener,
+        clients: &ClientSocket,
         timer: &mut rt::Timer,
         batch: &mut ReceiveBatch,
     ) -> Poll<Option<Outcome>> {
@@ -212,11 +216,14 @@ impl Flow {
             }
             match self.socket.poll_receive(cx, batch) {
                 Poll::Ready(Ok(())) => {
-                    self.answer(listener, batch);
+                    self.answer(clients, batch);
                     batch.clear();
                     self.end_if_answered();
                 }
-                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::ResourceBusy => return Poll::Pending,
+                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::ResourceBusy => {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
                 Poll::Ready(Err(_)) => return Poll::Ready(Some(REJECTED)),
                 Poll::Pending => break,
             }
@@ -234,7 +241,7 @@ impl Flow {
     }
 
     /// Concludes it: its slot is free, its log line is written.
-    fn conclude(&self, outcome: Option<Outcome>) {
+    pub(super) fn conclude(&self, outcome: Option<Outcome>) {
         let session = &self.session;
         let proxy = session.proxy();
         if let Some(slot) = self.slot.take() {
@@ -249,27 +256,18 @@ impl Flow {
                 state.attempts.counts = Some(counts);
             }
         }
-        let Some(outcome) = outcome else { return session.conclude_killed() };
-        if let Ok(mut state) = self.state.try_borrow_mut() {
-            state.outcome = outcome;
+        match outcome {
+            None => session.conclude_killed(),
+            Some(outcome) => {
+                if let Ok(mut state) = self.state.try_borrow_mut() {
+                    state.outcome = outcome;
+                }
+                conclude::conclude(session, SharedStreamState::clone(&self.state));
+            }
         }
-        conclude::conclude(session, SharedStreamState::clone(&self.state));
+        leave(session);
     }
 }
 
 /// Outcome of a flow whose server has rejected a datagram.
 pub(super) const REJECTED: Outcome = Outcome::new(Cause::Server, Phase::Data);
-
-/// Serves a flow until it ends.
-pub(super) async fn run(listener: Rc<Listener>, flow: Rc<Flow>) {
-    flow.session.register().await;
-    let mut timer = rt::Timer::new();
-    let mut batch = ReceiveBatch::new();
-    let outcome = std::future::poll_fn(|cx| flow.poll(cx, &listener, &mut timer, &mut batch)).await;
-    listener.forget(&flow);
-    if outcome == Some(REJECTED) {
-        listener.count(1, |counters| &counters.rejected);
-    }
-    flow.conclude(outcome);
-    leave(&flow.session);
-}

@@ -2,15 +2,16 @@
 //! datagram.
 
 mod begin;
+mod client_socket;
 mod flow;
 mod flow_table;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use live::counters::{Count, DatagramCounters};
-use rt::net::{DatagramSocket, Datagrams, ReceiveBatch};
+use rt::net::{Datagrams, ReceiveBatch};
 
 use crate::datagram_queue::Order;
 use crate::datagram_sockets::{DatagramListening, DatagramPlace};
@@ -20,24 +21,24 @@ use crate::service::activity::count;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::succession::Succession;
 use crate::worker::Worker;
-use flow::Flow;
+use client_socket::ClientSocket;
+use flow::{Flow, REJECTED};
 use flow_table::{FlowKey, FlowTable};
 
 /// Number of batches that are processed before other tasks run.
 const BATCHES: usize = 16;
 
+/// Pause after an error of the system, about memory for example.
+const REST: Duration = Duration::from_millis(100);
+
 /// Outcome of a flow that had to make room for another one.
 const EVICTED: Outcome = Outcome::new(Cause::Resource, Phase::Data);
 
 /// A UDP socket and its flows.
-pub(super) struct Listener {
-    worker: Rc<Worker>,
-    socket: DatagramSocket,
-    place: DatagramPlace,
+struct Listener {
+    clients: ClientSocket,
     /// Identifies the listener among those that wait for a slot.
     key: u64,
-    /// Datagrams of the socket that the system has not taken, as far as they are counted.
-    unsent: Cell<u64>,
     table: RefCell<FlowTable<Rc<Flow>>>,
 }
 
@@ -50,9 +51,18 @@ pub(crate) async fn serve<A>(worker: Rc<Worker>, place: DatagramListening, numbe
     // An older process that receives from the same socket stops first.
     std::future::poll_fn(|cx| succession.predecessors().poll_taken(cx)).await;
     let key = ((worker.id as u64) << 32) | number as u64;
-    let listener = Rc::new(Listener { worker, socket, place, key, unsent: Cell::new(0), table: RefCell::default() });
-    let (mut accepting, mut batch) = (Some(accepting), ReceiveBatch::new());
-    std::future::poll_fn(|cx| poll(cx, &listener, &mut accepting, &mut batch)).await;
+    let listener =
+        Rc::new(Listener { clients: ClientSocket::new(worker, socket, place), key, table: RefCell::default() });
+    let (mut accepting, mut reception) = (Some(accepting), Reception::default());
+    std::future::poll_fn(|cx| poll(cx, &listener, &mut accepting, &mut reception)).await;
+}
+
+/// State of receiving.
+#[derive(Default)]
+struct Reception {
+    batch: ReceiveBatch,
+    /// Ends the pause after an error of the system.
+    pause: rt::Timer,
 }
 
 /// Ready once no flow may begin, and none is left.
@@ -60,16 +70,17 @@ fn poll<A>(
     cx: &mut Context<'_>,
     listener: &Rc<Listener>,
     accepting: &mut Option<A>,
-    batch: &mut ReceiveBatch,
+    reception: &mut Reception,
 ) -> Poll<()> {
-    let Listener { place, socket, .. } = &**listener;
-    let state = opening(place, &listener.worker.process);
+    let ClientSocket { place, socket, worker, .. } = &listener.clients;
+    let state = opening(place, &worker.process);
     process_orders(cx, place);
     if place.is_taken() {
         // The task is woken by an order when the socket is to be read again.
         socket.stop_watching();
-    } else {
-        receive(cx, listener, state, batch);
+    } else if reception.pause.deadline().is_none() || reception.pause.poll_expired(cx).is_ready() {
+        reception.pause.arm(None);
+        receive(cx, listener, state, reception);
     }
     let is_in_use = place.note_connections(listener.table.borrow().len() > 0);
     if state == Opening::Shut {
@@ -81,15 +92,18 @@ fn poll<A>(
     Poll::Pending
 }
 
-/// Receives what has arrived. A receive error is one of the system, and tried again with the next arrival.
-fn receive(cx: &mut Context<'_>, listener: &Rc<Listener>, state: Opening, batch: &mut ReceiveBatch) {
+/// Receives what has arrived.
+fn receive(cx: &mut Context<'_>, listener: &Rc<Listener>, state: Opening, reception: &mut Reception) {
+    let Reception { batch, pause } = reception;
     for _ in 0..BATCHES {
-        let Poll::Ready(received) = listener.socket.poll_receive(cx, batch) else { return };
-        if received.is_err() {
-            break;
-        }
-        for datagrams in batch.iter() {
-            listener.take(&datagrams, state);
+        match listener.clients.socket.poll_receive(cx, batch) {
+            Poll::Pending => return,
+            Poll::Ready(Ok(())) => batch.iter().for_each(|datagrams| listener.take(&datagrams, state)),
+            Poll::Ready(Err(_)) => {
+                pause.arm(Some(rt::now() + REST));
+                let _ = pause.poll_expired(cx);
+                return;
+            }
         }
         batch.clear();
     }
@@ -113,11 +127,11 @@ impl Listener {
         let known = self.table.borrow().find(&key).map(|(place, flow)| (place, Rc::clone(flow)));
         if let Some((place, flow)) = known {
             if datagrams.stride > flow.settings.payload {
-                return self.count(datagrams.iter().count(), |counters| &counters.oversized);
+                return self.clients.count(datagrams.iter().count(), |counters| &counters.oversized);
             }
             if let Ok(is_sent) = flow.forward(datagrams) {
                 if !is_sent {
-                    self.count(datagrams.iter().count(), |counters| &counters.unsent);
+                    self.clients.count(datagrams.iter().count(), |counters| &counters.unsent);
                 }
                 let mut table = self.table.borrow_mut();
                 table.touch(place, flow.standing());
@@ -128,7 +142,7 @@ impl Listener {
             }
             // The server has rejected an earlier datagram: this one goes to another flow.
             self.forget(&flow);
-            flow.end(flow::REJECTED);
+            flow.end(REJECTED);
         }
         if state == Opening::Open {
             self.begin(key, datagrams);
@@ -137,51 +151,36 @@ impl Listener {
 
     /// Begins a flow, if limits and rates allow it now.
     fn begin(self: &Rc<Self>, key: FlowKey, datagrams: &Datagrams<'_>) {
-        let worker = &self.worker;
+        let worker = &self.clients.worker;
         let generation = worker.generation();
-        let owner = self.place.owner();
+        let owner = self.clients.place.owner();
         let payload = generation.proxy(owner.frontend).flows.as_ref().map(|flows| flows.payload);
         if payload.is_none_or(|most| datagrams.stride > most) {
-            return self.count(datagrams.iter().count(), |counters| &counters.oversized);
+            return self.clients.count(datagrams.iter().count(), |counters| &counters.oversized);
         }
         let is_privileged = generation.program.global.reject_privileged_ports && datagrams.peer.port() < 1024;
         if is_privileged || rt::memory_is_scarce() {
-            return self.count(datagrams.iter().count(), |counters| &counters.refused);
+            return self.clients.count(datagrams.iter().count(), |counters| &counters.refused);
         }
         let slots = enter(worker, owner, self.key).or_else(|| {
             self.evict();
             enter(worker, owner, self.key)
         });
-        let Some(slots) = slots else { return self.count(datagrams.iter().count(), |counters| &counters.refused) };
+        let Some(slots) = slots else {
+            return self.clients.count(datagrams.iter().count(), |counters| &counters.refused);
+        };
         count(&worker.activity.accepted);
-        let Some(flow) = begin::begin(self, datagrams, slots) else { return };
+        let Some(flow) = begin::begin(&self.clients, datagrams, slots) else { return };
         let place = self.table.borrow_mut().insert(key, Rc::clone(&flow));
         flow.place.set(Some(place));
         if flow.forward(datagrams).is_err() {
-            flow.end(flow::REJECTED);
+            flow.end(REJECTED);
         } else if flow.is_used_up() {
             self.table.borrow_mut().detach(place);
         }
         flow.end_if_answered();
         let (tag, listener) = (flow.session.tag(), Rc::clone(self));
-        rt::spawn_with(rt::Class::Normal, tag, (listener, flow), |(listener, flow)| flow::run(listener, flow));
-    }
-
-    /// Counts datagrams or flows.
-    fn count(&self, number: usize, of: impl FnOnce(&DatagramCounters) -> &Count) {
-        let generation = self.worker.generation();
-        let frontend = generation.frontend(self.place.owner().frontend);
-        of(frontend.counters.datagrams.used()).add(number as u64);
-    }
-
-    /// Counts the datagrams of a socket that the system has not taken since `counted`.
-    fn count_unsent(&self, socket: &DatagramSocket, counted: &Cell<u64>) {
-        let counts = socket.counts();
-        let unsent = counts.unsent + counts.too_large;
-        let before = counted.replace(unsent);
-        if unsent != before {
-            self.count((unsent - before) as usize, |counters| &counters.unsent);
-        }
+        rt::spawn_with(rt::Class::Normal, tag, (listener, flow), |(listener, flow)| run(listener, flow));
     }
 
     /// Ends the flow of this socket that is worth least, and frees its slot.
@@ -192,7 +191,7 @@ impl Listener {
             place.and_then(|place| table.remove(place))
         };
         if let Some(flow) = evicted {
-            self.count(1, |counters| &counters.evicted);
+            self.clients.count(1, |counters| &counters.evicted);
             flow.place.set(None);
             drop(flow.session.take_slots());
             flow.end(EVICTED);
@@ -211,8 +210,18 @@ impl Listener {
 
     /// Wakes the task of the socket: its last flow has ended.
     fn wake(&self) {
-        if let Some(queue) = self.place.queue() {
+        if let Some(queue) = self.clients.place.queue() {
             queue.wake();
         }
     }
+}
+
+/// Serves a flow until it ends.
+async fn run(listener: Rc<Listener>, flow: Rc<Flow>) {
+    let outcome = flow.serve(&listener.clients).await;
+    listener.forget(&flow);
+    if outcome == Some(REJECTED) {
+        listener.clients.count(1, |counters| &counters.rejected);
+    }
+    flow.conclude(outcome);
 }
