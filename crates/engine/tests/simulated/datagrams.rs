@@ -169,6 +169,11 @@ fn no_answer_is_expected_with_proxy_responses_of_zero() {
             texts
         };
         assert_eq!((texts(&a).await, texts(&b).await), (vec!["1".into(), "3".into()], vec!["2".into(), "4".into()]));
+        // Several that arrive at once.
+        for text in ["1", "2", "3", "4"] {
+            client.send(DNS, text.as_bytes());
+        }
+        assert_eq!((texts(&a).await.len(), texts(&b).await.len()), (2, 2));
         world.forget_log();
     });
 }
@@ -416,7 +421,9 @@ fn a_proxy_header_precedes_each_datagram() {
 
 #[test]
 fn lost_datagrams_and_evicted_flows_are_counted() {
-    section("    maxconn 2\n    accepted-payload-size 100").global(api::SOCKET).workers(&[1]).run(|world| async move {
+    let exporter = format!("frontend f\n    bind {WEIR}\n    http-request use-service prometheus-exporter");
+    let lines = format!("    maxconn 2\n    accepted-payload-size 100\n{exporter}");
+    section(&lines).global(api::SOCKET).workers(&[1]).run(|world| async move {
         let _scope = both(&world);
         let client = Peer::at(CLIENT);
         client.send(DNS, &[b'x'; 101]);
@@ -430,6 +437,16 @@ fn lost_datagrams_and_evicted_flows_are_counted() {
         assert_eq!(api::ask("show udp-lb").await, expected);
         assert_eq!(api::ask("show udp-lb dns").await, expected);
         assert_eq!(api::ask("show udp-lb other").await, "No such udp-lb section.\n\n");
+        let mut peer = testkit::Peer::connect(WEIR).await;
+        peer.send("GET /?scope=udp HTTP/1.0\r\n\r\n").await;
+        let metrics = String::from_utf8(peer.receive_rest().await).unwrap();
+        let found: Vec<_> = metrics.lines().filter(|line| line.starts_with("weir_")).collect();
+        let names = ["flows_evicted", "datagrams_refused", "datagrams_oversized", "datagrams_unsent", "flows_rejected"];
+        let expected = names.iter().zip([2, 0, 2, 0, 0]);
+        let expected: Vec<_> =
+            expected.map(|(name, value)| format!("weir_udp_{name}_total{{proxy=\"dns\"}} {value}")).collect();
+        assert_eq!(found, expected);
+        world.forget_log();
         api::order("clear counters all").await;
         assert!(api::ask("show udp-lb").await.contains("evicted 0 refused 0 oversized 0"));
         sleep(2_100).await;

@@ -139,7 +139,7 @@ impl Flow {
     }
 
     /// Whether all answers have come that are expected (`proxy-responses`).
-    fn is_answered(&self) -> bool {
+    pub(super) fn is_answered(&self) -> bool {
         let each = self.settings.responses.map(u64::from);
         each.is_some_and(|each| self.answers.get() >= self.requests.get().saturating_mul(each))
     }
@@ -155,13 +155,6 @@ impl Flow {
     pub(super) fn end(&self, outcome: Outcome) {
         self.order.set(Some(outcome));
         self.session.wake();
-    }
-
-    /// Ends it if no answer is expected to what was sent.
-    pub(super) fn end_if_answered(&self) {
-        if self.is_answered() {
-            self.end(Outcome::default());
-        }
     }
 
     /// Passes answers on to the client.
@@ -218,7 +211,9 @@ impl Flow {
                 Poll::Ready(Ok(())) => {
                     self.answer(clients, batch);
                     batch.clear();
-                    self.end_if_answered();
+                    if self.is_answered() {
+                        return Poll::Ready(Some(Outcome::default()));
+                    }
                 }
                 Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::ResourceBusy => {
                     cx.waker().wake_by_ref();
@@ -240,22 +235,35 @@ impl Flow {
         }
     }
 
+    /// Frees its slot of the server.
+    fn release(&self) {
+        let Some(slot) = self.slot.take() else { return };
+        let counts = slot.release();
+        if let Ok(mut state) = self.state.try_borrow_mut() {
+            state.attempts.counts = Some(counts);
+        }
+    }
+
+    /// Ends it for the benefit of another flow, which may have its slots at once.
+    pub(super) fn evict(&self) {
+        drop(self.session.take_slots());
+        self.release();
+        self.end(EVICTED);
+    }
+
     /// Concludes it: its slot is free, its log line is written.
     pub(super) fn conclude(&self, outcome: Option<Outcome>) {
         let session = &self.session;
         let proxy = session.proxy();
-        if let Some(slot) = self.slot.take() {
-            if outcome == Some(REJECTED) {
-                ejections::observe(&session.worker, proxy, slot.server(), || ejections::FAILED);
-                if let Some(server) = proxy.server(slot.server()) {
-                    observe(&session.worker, proxy, server, Sign::Ill(Symptom::Connection));
-                }
-            }
-            let counts = slot.release();
-            if let Ok(mut state) = self.state.try_borrow_mut() {
-                state.attempts.counts = Some(counts);
+        if outcome == Some(REJECTED)
+            && let Some(server) = self.state.borrow().route.server
+        {
+            ejections::observe(&session.worker, proxy, server, || ejections::FAILED);
+            if let Some(server) = proxy.server(server) {
+                observe(&session.worker, proxy, server, Sign::Ill(Symptom::Connection));
             }
         }
+        self.release();
         match outcome {
             None => session.conclude_killed(),
             Some(outcome) => {
@@ -268,6 +276,9 @@ impl Flow {
         leave(session);
     }
 }
+
+/// Outcome of a flow that had to make room for another one.
+const EVICTED: Outcome = Outcome::new(Cause::Resource, Phase::Data);
 
 /// Outcome of a flow whose server has rejected a datagram.
 pub(super) const REJECTED: Outcome = Outcome::new(Cause::Server, Phase::Data);

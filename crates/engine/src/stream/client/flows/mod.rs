@@ -18,7 +18,7 @@ use crate::datagram_sockets::{DatagramListening, DatagramPlace};
 use crate::frontends::Opening;
 use crate::quic_listener::{enter, opening};
 use crate::service::activity::count;
-use crate::stream_state::{Cause, Outcome, Phase};
+use crate::stream_state::Outcome;
 use crate::succession::Succession;
 use crate::worker::Worker;
 use client_socket::ClientSocket;
@@ -30,9 +30,6 @@ const BATCHES: usize = 16;
 
 /// Pause after an error of the system, about memory for example.
 const REST: Duration = Duration::from_millis(100);
-
-/// Outcome of a flow that had to make room for another one.
-const EVICTED: Outcome = Outcome::new(Cause::Resource, Phase::Data);
 
 /// A UDP socket and its flows.
 struct Listener {
@@ -121,8 +118,21 @@ fn process_orders(cx: &mut Context<'_>, place: &DatagramPlace) {
 }
 
 impl Listener {
-    /// Passes datagrams of a client on: to the server of their flow, or to one that is chosen now.
+    /// Passes datagrams of a client on. Those that the kernel has joined are separated if they may belong to several flows.
     fn take(self: &Rc<Self>, datagrams: &Datagrams<'_>, state: Opening) {
+        let generation = self.clients.worker.generation();
+        let settings = generation.proxy(self.clients.place.owner().frontend).flows.as_ref();
+        let are_apart = settings.is_some_and(|flows| flows.requests.is_some() || flows.responses == Some(0));
+        if !are_apart {
+            return self.pass(datagrams, state);
+        }
+        for bytes in datagrams.iter() {
+            self.pass(&Datagrams { bytes, stride: bytes.len().max(1), ..*datagrams }, state);
+        }
+    }
+
+    /// Passes datagrams of one flow on: to its server, or to one that is chosen now.
+    fn pass(self: &Rc<Self>, datagrams: &Datagrams<'_>, state: Opening) {
         let key = FlowKey { peer: datagrams.peer, local: datagrams.local_ip };
         let known = self.table.borrow().find(&key).map(|(place, flow)| (place, Rc::clone(flow)));
         if let Some((place, flow)) = known {
@@ -178,7 +188,11 @@ impl Listener {
         } else if flow.is_used_up() {
             self.table.borrow_mut().detach(place);
         }
-        flow.end_if_answered();
+        if flow.is_answered() {
+            // The client's next datagram begins another flow.
+            self.forget(&flow);
+            flow.end(Outcome::default());
+        }
         let (tag, listener) = (flow.session.tag(), Rc::clone(self));
         rt::spawn_with(rt::Class::Normal, tag, (listener, flow), |(listener, flow)| run(listener, flow));
     }
@@ -193,8 +207,7 @@ impl Listener {
         if let Some(flow) = evicted {
             self.clients.count(1, |counters| &counters.evicted);
             flow.place.set(None);
-            drop(flow.session.take_slots());
-            flow.end(EVICTED);
+            flow.evict();
         }
     }
 
