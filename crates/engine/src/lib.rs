@@ -237,10 +237,17 @@ fn start_accepting(accepting: &Rc<Accepting>, place: Listening, number: usize) {
     });
 }
 
-/// Starts receiving at the QUIC address of a socket, unless `tune.quic.listen` forbids it.
+/// Starts receiving at the UDP address of a socket. `tune.quic.listen` may forbid it for QUIC.
 fn start_receiving(accepting: &Rc<Accepting>, place: DatagramListening) {
     let worker = Rc::clone(&accepting.0);
-    if !worker.generation().program.global.quic.listens {
+    let generation = worker.generation();
+    if generation.proxy(place.group.owner().frontend).flows.is_some() {
+        let number = worker.process.number_listener();
+        let serving = stream::client::flows::serve(Rc::clone(&worker), place, number, Rc::clone(accepting));
+        rt::spawn(rt::Class::Normal, u64::MAX, serving);
+        return;
+    }
+    if !generation.program.global.quic.listens {
         // Its queue is closed with its place.
         drop(place.split());
         return;

@@ -49,7 +49,7 @@ impl SharedQuic {
 }
 
 /// Returns whether connections are accepted from a socket.
-fn opening(place: &DatagramPlace, process: &Process) -> Opening {
+pub(crate) fn opening(place: &DatagramPlace, process: &Process) -> Opening {
     if place.is_closed() { Opening::Shut } else { process.opening(place.owner().frontend) }
 }
 
@@ -280,7 +280,7 @@ fn begin(worker: &Rc<Worker>, place: &DatagramPlace, arrival: Arrival<'_>, key: 
 }
 
 /// Takes the slots that a connection needs, if limits and rates allow it now.
-fn enter(worker: &Worker, owner: BindPlace, key: u64) -> Option<Entry> {
+pub(crate) fn enter(worker: &Worker, owner: BindPlace, key: u64) -> Option<Entry> {
     let BindPlace { frontend, bind } = owner;
     let live = &worker.process.live;
     if let Some(slots) = live.enter_freely(frontend, bind) {

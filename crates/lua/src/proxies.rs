@@ -73,6 +73,7 @@ fn proxy_of(index: usize, what: &str) -> Option<Plain> {
         "mode" => Plain::from(match proxy.mode {
             Mode::Http => "http",
             Mode::Log => "syslog",
+            Mode::Udp => "udp",
             Mode::Tcp => "tcp",
             _ => "unknown",
         }),

@@ -71,9 +71,9 @@ pub enum AddressSockets {
 impl AddressSockets {
     /// Opens the sockets of an address of a proxy; those of an older process are used first. `threads` is the number of workers.
     fn open(bind: &Bind, around: SocketContext, threads: u32, inherited: &mut InheritedSockets) -> io::Result<Self> {
-        match bind.listening.quic {
-            None => sockets(bind, around, inherited).map(Self::Streams),
-            Some(_) => {
+        match bind.has_datagrams() {
+            false => sockets(bind, around, inherited).map(Self::Streams),
+            true => {
                 DatagramGroup::open(bind, &options(bind, around.of_quic()), threads, inherited).map(Self::Datagrams)
             }
         }
@@ -450,7 +450,7 @@ fn sockets(
             };
             return Ok(vec![Arc::new(socket?)]);
         }
-        BindAddress::Quic(_) | BindAddress::Reverse { .. } => return Ok(Vec::new()),
+        BindAddress::Quic(_) | BindAddress::Udp(_) | BindAddress::Reverse { .. } => return Ok(Vec::new()),
     };
     let options = options(bind, around);
     // Several sockets on one address need SO_REUSEPORT; without it there is only one.
@@ -470,7 +470,9 @@ fn datagrams(bind: &Bind, around: SocketContext) -> io::Result<Datagram> {
         BindAddress::Unix(path) => Datagram::bind_with(&Address::Unix(path.clone()), &options),
         BindAddress::Abstract(name) => Datagram::bind_with(&Address::Abstract(name.clone()), &options),
         BindAddress::Descriptor { fd, .. } => Datagram::inherit(*fd),
-        BindAddress::Quic(_) | BindAddress::Reverse { .. } => Err(io::ErrorKind::InvalidInput.into()),
+        BindAddress::Quic(_) | BindAddress::Udp(_) | BindAddress::Reverse { .. } => {
+            Err(io::ErrorKind::InvalidInput.into())
+        }
     }
 }
 
@@ -533,6 +535,10 @@ fn sentence(wanted: &ConfiguredAddress<'_>, place: Span, sources: &Sources, erro
         }
         BindAddress::Quic(address) => {
             let family = if address.is_ipv4() { "quic4" } else { "quic6" };
+            format!("protocol {family}: cannot bind socket ({reason}) for [{}]", plain(address))
+        }
+        BindAddress::Udp(address) => {
+            let family = if address.is_ipv4() { "udpv4" } else { "udpv6" };
             format!("protocol {family}: cannot bind socket ({reason}) for [{}]", plain(address))
         }
         BindAddress::Unix(path) => {

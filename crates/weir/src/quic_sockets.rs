@@ -1,4 +1,4 @@
-//! Opens the UDP sockets of a QUIC address, one for each worker that serves it. Must never receive a datagram.
+//! Opens the UDP sockets of an address, one for each worker that serves it. Must never receive a datagram.
 
 use crate::takeover::InheritedSockets;
 use config::spec::SocketKind;
@@ -25,7 +25,7 @@ impl DatagramGroup {
     /// `SO_REUSEPORT`, and for an inherited descriptor, there is one socket, which the first of the workers serves.
     ///
     /// # Errors
-    /// From the socket; `InvalidInput` if the address is not one of QUIC.
+    /// From the socket; `InvalidInput` if the address is none of UDP.
     pub fn open(
         bind: &Bind,
         options: &BindOptions,
@@ -37,11 +37,11 @@ impl DatagramGroup {
             Some(chosen) => chosen.to_vec(),
         };
         let sockets = match &bind.address {
-            BindAddress::Descriptor { fd, kind: SocketKind::Quic, .. } => {
+            BindAddress::Descriptor { fd, kind: SocketKind::Quic | SocketKind::Datagram, .. } => {
                 workers.truncate(1);
                 vec![DatagramSocket::inherit(*fd)?]
             }
-            BindAddress::Quic(address) => {
+            BindAddress::Quic(address) | BindAddress::Udp(address) => {
                 if !options.reuse_port {
                     workers.truncate(1);
                 }
@@ -56,8 +56,12 @@ impl DatagramGroup {
             }
             _ => return Err(io::ErrorKind::InvalidInput.into()),
         };
+        let is_quic = bind.listening.quic.is_some();
+        if !is_quic {
+            sockets.iter().try_for_each(DatagramSocket::allow_fragments)?;
+        }
         // A kernel that cannot steer distributes by addresses; the workers pass stray datagrams on.
-        let unsteered = if sockets.len() > 1 { steer_by_connection_id(&sockets).err() } else { None };
+        let unsteered = if is_quic && sockets.len() > 1 { steer_by_connection_id(&sockets).err() } else { None };
         let workers = workers.iter().cycle().copied().take(sockets.len()).collect();
         Ok(Self { workers, sockets, unsteered })
     }

@@ -3,7 +3,7 @@
 
 use super::argument::Arity;
 use super::table::{Family, Keyword, Status, SupportLevel};
-use super::{bind, filter, global, option, proxy, rule, section, server};
+use super::{bind, filter, global, option, proxy, rule, section, server, udp_lb};
 use std::fmt::Write as _;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +43,7 @@ pub fn entries() -> Vec<Entry> {
             list.push(Entry { standing, ..entry(table.name, table.doc, row, String::new()) });
         }
     }
+    list.extend(udp_lb::TABLE.iter().map(|row| entry(udp_lb::NAME, udp_lb::DOC, row, String::new())));
     list
 }
 

@@ -26,7 +26,7 @@ pub(super) fn refusal(section: Section, rules: &RulesSpec, users: &mut Users, pl
                 "a defaults section cannot inherit from a defaults section defining TCP/HTTP rules {at}."
             ));
         }
-        Section::Listen => {
+        Section::Listen | Section::UdpLb => {
             return Some("a listen section cannot inherit from a defaults section defining TCP/HTTP rules.".to_owned());
         }
         Section::Frontend => {

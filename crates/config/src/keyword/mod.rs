@@ -37,6 +37,7 @@ mod spoe;
 mod stick_table;
 mod table;
 pub(crate) mod tls;
+mod udp_lb;
 mod upgrade;
 mod verify;
 

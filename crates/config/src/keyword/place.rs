@@ -4,13 +4,15 @@ use super::report::Report;
 use crate::span::Span;
 use crate::spec::ProxyKind;
 
-/// The four kinds of proxy sections.
+/// The kinds of proxy sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     Defaults,
     Frontend,
     Listen,
     Backend,
+    /// `udp-lb`: a proxy for datagrams, with keywords of its own.
+    UdpLb,
 }
 
 impl Section {
@@ -20,6 +22,7 @@ impl Section {
             Self::Frontend => "frontend",
             Self::Listen => "listen",
             Self::Backend => "backend",
+            Self::UdpLb => "udp-lb",
         }
     }
 
@@ -28,7 +31,7 @@ impl Section {
         match self {
             Self::Defaults => "defaults",
             Self::Frontend => "frontend",
-            Self::Listen => "proxy",
+            Self::Listen | Self::UdpLb => "proxy",
             Self::Backend => "backend",
         }
     }
@@ -37,7 +40,7 @@ impl Section {
         match self {
             Self::Defaults => None,
             Self::Frontend => Some(ProxyKind::Frontend),
-            Self::Listen => Some(ProxyKind::Listen),
+            Self::Listen | Self::UdpLb => Some(ProxyKind::Listen),
             Self::Backend => Some(ProxyKind::Backend),
         }
     }

@@ -8,7 +8,7 @@ use super::proxy::{self, ProxyDraft};
 use super::report::Report;
 use super::{
     DEFAULT_BUFSIZE, Experimental, ReadContext, SpecOptions, elsewhere, filter, global, haterm, is_name_character,
-    section, server, upgrade, verify,
+    section, server, udp_lb, upgrade, verify,
 };
 use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::document::{Document, Line, Section, Sources};
@@ -96,6 +96,7 @@ impl Reader<'_> {
             "frontend" => self.read_proxy(section, Kind::Frontend),
             "listen" => self.read_proxy(section, Kind::Listen),
             "backend" => self.read_proxy(section, Kind::Backend),
+            udp_lb::NAME => self.read_udp_lb(section),
             name => match section::find(name) {
                 Some(row) => {
                     let said = self.global.localpeer.as_deref();
@@ -205,13 +206,41 @@ impl Reader<'_> {
         let around = ReadContext { earlier: &self.proxies, ..self.around };
         proxy::read(section, &mut draft, holder, around, &mut self.report);
         if !name.is_empty() && !is_dropped {
-            self.check_id(&draft);
-            if let Some(id) = &draft.id {
-                self.ids.entry(id.value).or_insert(self.proxies.len());
-            }
-            self.names.entry(name).or_insert(self.proxies.len());
-            self.proxies.push(draft);
+            self.add(draft);
         }
+    }
+
+    /// Reads a `udp-lb` section: a proxy that inherits nothing.
+    fn read_udp_lb(&mut self, section: &Section) {
+        let line = &section.line;
+        if self.report.too_many(line, 2, udp_lb::NAME) {
+            return;
+        }
+        let name = line.text(1);
+        if name.is_empty() {
+            return self.report.alert(line.span(1), format!("'{}' expects a <name> argument.", udp_lb::NAME));
+        }
+        if let Some(bad) = name.chars().find(|&found| !is_name_character(found)) {
+            let message = format!("character '{bad}' is not permitted in '{}' name '{name}'.", udp_lb::NAME);
+            return self.report.alert(line.span(1), message);
+        }
+        self.refuse_duplicate(line, Kind::UdpLb, name);
+        let spanned = Spanned::new(name.to_owned(), line.span(1));
+        let mut draft = self.documented.begin(Kind::UdpLb, spanned, line.whole());
+        let holder = Holder { section: Kind::UdpLb, name: Some(name) };
+        let around = ReadContext { earlier: &self.proxies, ..self.around };
+        udp_lb::read(section, &mut draft, holder, around, &mut self.report);
+        self.add(draft);
+    }
+
+    /// Adds a proxy.
+    fn add(&mut self, draft: ProxyDraft) {
+        self.check_id(&draft);
+        if let Some(id) = &draft.id {
+            self.ids.entry(id.value).or_insert(self.proxies.len());
+        }
+        self.names.entry(draft.spec.name.value.clone()).or_insert(self.proxies.len());
+        self.proxies.push(draft);
     }
 
     /// Whether a backend is dropped because its name is followed by something other than `from`. HAProxy does not

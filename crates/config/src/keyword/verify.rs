@@ -4,6 +4,7 @@
 mod logs;
 mod peers;
 mod sums;
+mod udp;
 
 pub(super) use logs::{log_forwards, targets as log_targets};
 pub(super) use peers::peers;
@@ -186,6 +187,7 @@ impl Proxy<'_> {
         match (self.draft.spec.mode, backend.spec.mode) {
             (Mode::Http, Mode::Tcp)
             | (Mode::Http | Mode::Tcp, Mode::Log | Mode::Spop)
+            | (_, Mode::Udp)
             | (Mode::Spop, Mode::Http | Mode::Tcp | Mode::Log) => {
                 let message = format!(
                     "{} {} '{own}' ({}) tries to use incompatible {} {} '{name}' ({}) {role} (see 'mode').",
@@ -208,6 +210,9 @@ impl Proxy<'_> {
         }
         if self.draft.spec.mode == Mode::Log {
             return self.log_servers();
+        }
+        if self.draft.spec.mode == Mode::Udp {
+            return udp::servers(self.draft, &mut self.report);
         }
         let mode = mode_name(self.draft.spec.mode);
         for server in &self.draft.spec.servers {
@@ -257,7 +262,7 @@ impl Proxy<'_> {
 
     fn timeouts(&mut self) {
         let spec = &self.draft.spec;
-        if spec.mode == Mode::Log {
+        if matches!(spec.mode, Mode::Log | Mode::Udp) {
             return;
         }
         let faces_servers = spec.kind != ProxyKind::Frontend && !spec.servers.is_empty();
@@ -449,5 +454,6 @@ const fn mode_name(mode: Mode) -> &'static str {
         Mode::Http => "http",
         Mode::Log => "syslog",
         Mode::Spop => "spop",
+        Mode::Udp => "udp",
     }
 }

@@ -25,6 +25,7 @@ pub const SECTIONS: &[&str] = &[
     "ring",
     "store",
     "traces",
+    "udp-lb",
     "userlist",
 ];
 

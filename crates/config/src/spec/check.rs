@@ -250,6 +250,8 @@ pub enum CheckMethod {
     Http(RuleLineSpec),
     /// `option external-check`: a program.
     Program,
+    /// `option udp-check`: a datagram with these contents. If there are any, an answer is expected.
+    Udp(Vec<u8>),
     /// An option that names a protocol.
     Protocol(ProtocolCheck),
 }

@@ -50,6 +50,7 @@ mod threads;
 mod tls;
 mod tokens;
 mod trace;
+mod udp;
 mod userlist;
 
 pub use acme::{AcmeChallenge, AcmeMac, AcmeReady, AcmeSpec, GlobalAcmeSpec};
@@ -126,6 +127,7 @@ pub use tls::{
 };
 pub use tokens::{TOKEN_ALGORITHMS, TOKEN_ENCODINGS, TokensSpec};
 pub use trace::TraceLineSpec;
+pub use udp::UdpSpec;
 pub use userlist::{PasswordSpec, UserSpec, UserlistSpec};
 
 /// A whole configuration.

@@ -41,8 +41,19 @@ pub struct OtelMetricsSpec {
 }
 
 /// Groups of metrics, as the service `prometheus-exporter` names them (its parameter `scope`).
-pub const METRIC_SCOPES: [&str; 10] =
-    ["global", "frontend", "listener", "backend", "server", "sticktable", "resolver", "certificate", "store", "bgp"];
+pub const METRIC_SCOPES: [&str; 11] = [
+    "global",
+    "frontend",
+    "listener",
+    "backend",
+    "server",
+    "sticktable",
+    "resolver",
+    "certificate",
+    "store",
+    "bgp",
+    "udp",
+];
 
 /// `otel-trace` of a frontend, Weir only.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use super::{
     BalanceSpec, BindSpec, CapturesSpec, CheckSpec, CompressionSpec, ConnectingDefaultsSpec, EmailAlertSpec,
     ErrorAnswerSpec, ErrorFileSpec, FiltersSpec, HashSpec, HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec,
     OtelTraceSpec, PersistenceSpec, ProxyLimitsSpec, ReceptionSpec, RulesSpec, ServerSpec, Shared, StateFileSpec,
-    StatsPageSpec, TableSpec, UsedCertificateSpec,
+    StatsPageSpec, TableSpec, UdpSpec, UsedCertificateSpec,
 };
 use crate::span::{Span, Spanned};
 use std::net::IpAddr;
@@ -27,6 +27,8 @@ pub enum Mode {
     Log,
     /// A backend of SPOE agents.
     Spop,
+    /// Datagrams (`udp-lb`).
+    Udp,
 }
 
 /// `http-reuse`.
@@ -232,6 +234,8 @@ pub struct ProxySpec {
     pub stick_table: Option<TableSpec>,
     /// Persistence settings other than rules: `cookie`, `dynamic-cookie-key`, `persist rdp-cookie`.
     pub persistence: Shared<PersistenceSpec>,
+    /// Settings of a `udp-lb` section; `None`: it is another one.
+    pub udp: Option<Box<UdpSpec>>,
     /// Where its servers' saved states are.
     pub state: Shared<StateFileSpec>,
 }

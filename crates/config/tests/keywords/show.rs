@@ -308,6 +308,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         check,
         email_alert,
         stick_table,
+        udp,
         persistence: kept,
         state,
         id_is_written: _,
@@ -337,10 +338,9 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     changed!(out, &**compression, CompressionSpec::default(), CompressionSpec {
         written, algorithms, request_algorithm, types, request_types, least, request_least, offload, direction,
     } but {});
-    for filter in &filters.list {
-        let _ = write!(out, " {filter:?}");
-    }
+    filters.list.iter().for_each(|filter| write!(out, " {filter:?}").unwrap());
     stick_table.iter().for_each(|table| show_table(out, table));
+    field(out, "udp", udp, &None);
     field(out, "filters_of_requests", &filters.request.as_ref().map(|names| &names.value), &None);
     field(out, "filters_of_answers", &filters.response.as_ref().map(|names| &names.value), &None);
     if **captures != CapturesSpec::default() {

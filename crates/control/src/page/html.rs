@@ -159,6 +159,7 @@ pub(super) fn begin_proxy(shown: &PageInputs<'_>, proxy: &Proxy, out: &mut Strin
             Mode::Tcp => "tcp",
             Mode::Log => "log",
             Mode::Spop => "spop",
+            Mode::Udp => "udp",
         };
         let sides = match (&proxy.frontend, &proxy.backend) {
             (Some(_), Some(_)) => "FE BE",

@@ -3,6 +3,7 @@
 //! of servers.
 
 mod bgp;
+mod datagrams;
 mod metric;
 mod otlp;
 mod output;

@@ -15,6 +15,7 @@ use tls::certificate::Certificate;
 use tls::x509;
 
 use super::bgp::{self, BgpPosition};
+use super::datagrams;
 use super::metric::{METRICS, Metric, PROCESS, Shape, TABLES, Type};
 use super::sample::{Samples, labels_of, number};
 use super::selection::{SCOPES, Scope, Selection};
@@ -131,6 +132,7 @@ impl Output<'_> {
             Scope::Certificate => self.certificates(place, kept, out),
             Scope::Store => self.stores(place, kept, out),
             Scope::Bgp => self.bgp(place, out),
+            Scope::Udp => self.datagrams(place, out),
         })
     }
 
@@ -324,6 +326,16 @@ impl Output<'_> {
             || place.next_scope(),
             |next| ScrapePosition { metric: next.metric, group: next.section, object: next.route, ..place },
         )
+    }
+
+    /// Writes the metrics of `udp-lb` sections: Weir's own.
+    fn datagrams(&self, place: ScrapePosition, out: &mut String) -> ScrapePosition {
+        let (process, program) = (&self.worker.process, &self.generation.program);
+        match datagrams::write(process, program, self.selection, place.metric, place.object, out) {
+            None => place.next_scope(),
+            Some(false) => place.next_metric(),
+            Some(true) => ScrapePosition { object: place.object + PIECE, ..place },
+        }
     }
 }
 

@@ -18,10 +18,11 @@ pub(super) enum Scope {
     Certificate,
     Store,
     Bgp,
+    Udp,
 }
 
 /// All scopes, in the order of the output.
-pub(super) const SCOPES: [(Scope, &str); 10] = [
+pub(super) const SCOPES: [(Scope, &str); 11] = [
     (Scope::Global, "global"),
     (Scope::Frontend, "frontend"),
     (Scope::Listener, "listener"),
@@ -32,10 +33,11 @@ pub(super) const SCOPES: [(Scope, &str); 10] = [
     (Scope::Certificate, "certificate"),
     (Scope::Store, "store"),
     (Scope::Bgp, "bgp"),
+    (Scope::Udp, "udp"),
 ];
 
 /// Number of scopes of Weir's own, which are the last ones.
-const OWN: usize = 3;
+const OWN: usize = 4;
 
 /// HAProxy's scopes, which a request without `scope` selects.
 const ALL: u16 = (1 << (SCOPES.len() - OWN)) - 1;
@@ -152,7 +154,7 @@ mod tests {
 
     #[test]
     fn scopes_are_read_in_their_order() {
-        let own = ["certificate", "store", "bgp"];
+        let own = ["certificate", "store", "bgp", "udp"];
         let all: Vec<&str> = SCOPES.iter().map(|(_, name)| *name).filter(|name| !own.contains(name)).collect();
         let more = [&all[..], &["certificate"]].concat();
         for (target, wanted) in [
@@ -168,6 +170,7 @@ mod tests {
             ("/metrics?scope=*&scope=certificate", Some(more)),
             ("/metrics?scope=store", Some(vec!["store"])),
             ("/metrics?scope=bgp", Some(vec!["bgp"])),
+            ("/metrics?scope=udp", Some(vec!["udp"])),
             ("/metrics?scope=global#&scope=server", Some(vec!["global"])),
             ("/metrics?SCOPE=global&=x&&", Some(all)),
             ("/metrics?scope", None),

@@ -106,6 +106,7 @@ impl<'a> Object<'a> {
             Mode::Tcp => "tcp",
             Mode::Log => "syslog",
             Mode::Spop => "spop",
+            Mode::Udp => "udp",
         }
     }
 
@@ -489,7 +490,9 @@ impl<'a> Object<'a> {
         use policy::program::BindAddress;
         match self.kind {
             Kind::Listener(bind) => Value::Text(match &bind.address {
-                BindAddress::Inet(address) | BindAddress::Quic(address) => address.to_string(),
+                BindAddress::Inet(address) | BindAddress::Quic(address) | BindAddress::Udp(address) => {
+                    address.to_string()
+                }
                 BindAddress::Unix(_) | BindAddress::Abstract(_) => "unix".to_owned(),
                 BindAddress::Descriptor { .. } | BindAddress::Reverse { .. } => bind.text.to_string(),
             }),
@@ -522,6 +525,7 @@ impl<'a> Object<'a> {
                 BindAddress::Descriptor { kind: SocketKind::Quic, .. } => "quic4",
                 BindAddress::Descriptor { .. } => "tcpv4",
                 BindAddress::Quic(address) => ["quic4", "quic6"][usize::from(address.is_ipv6())],
+                BindAddress::Udp(address) => ["udp4", "udp6"][usize::from(address.is_ipv6())],
                 BindAddress::Unix(_) => "unix_stream",
                 BindAddress::Abstract(_) => "abns_stream",
                 BindAddress::Reverse { .. } => "rev",

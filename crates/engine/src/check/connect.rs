@@ -237,7 +237,8 @@ impl<'a> RunningCheck<'a> {
     }
 }
 
-fn inet_port(address: &ServerAddress) -> Option<u16> {
+/// Returns the port of an address.
+pub(super) fn inet_port(address: &ServerAddress) -> Option<u16> {
     match address {
         ServerAddress::Inet { port, .. } => Some(port.resolve(0)),
         _ => None,
@@ -245,7 +246,7 @@ fn inet_port(address: &ServerAddress) -> Option<u16> {
 }
 
 /// A server whose address is the client's destination has none of its own: the loopback address is checked.
-fn loopback(ip: IpAddr) -> IpAddr {
+pub(super) fn loopback(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V4(_) => IpAddr::from([127, 0, 0, 1]),
         IpAddr::V6(_) => IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]),

@@ -152,6 +152,7 @@ fn invocation(worker: &Worker, proxy: &Proxy, server: &Server, external: &Extern
         Mode::Http => "h1",
         Mode::Log => "syslog",
         Mode::Spop => "spop",
+        Mode::Udp => "udp",
         _ => "tcp",
     };
     let own = [
@@ -178,7 +179,7 @@ fn invocation(worker: &Worker, proxy: &Proxy, server: &Server, external: &Extern
 fn listener(proxy: &Proxy) -> (Option<String>, Option<String>) {
     let binds = proxy.frontend.iter().flat_map(|frontend| &frontend.binds).filter(|bind| !bind.is_removed);
     let mut places = binds.filter_map(|bind| match &bind.address {
-        BindAddress::Inet(address) | BindAddress::Quic(address) => {
+        BindAddress::Inet(address) | BindAddress::Quic(address) | BindAddress::Udp(address) => {
             Some((address.ip().to_string(), Some(address.port().to_string())))
         }
         BindAddress::Unix(path) => Some((path.display().to_string(), None)),

@@ -21,6 +21,7 @@ mod sni;
 mod state;
 mod targets;
 mod tick;
+mod udp;
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -117,9 +118,12 @@ async fn check_once(worker: &Worker, place: ServerPlace, occupant: u32) -> Optio
     if state.begin_check(server.index, Checker::Health) {
         let running = worker.activity.begin_check();
         trace(worker, proxy, server, &events::CHECK_START, String::new);
-        let report = match script(proxy, server).and_then(|script| script.program.as_deref()) {
-            Some(program) => Box::pin(external::check(worker, proxy, server, program, bound)).await,
-            None => run::check(worker, &generation, proxy, server, bound)?.await,
+        let script = script(proxy, server);
+        let special = script.map(|script| (script.program.as_deref(), script.datagram.as_deref()));
+        let report = match special {
+            Some((Some(program), _)) => Box::pin(external::check(worker, proxy, server, program, bound)).await,
+            Some((_, Some(contents))) => Box::pin(udp::check(worker, proxy, server, contents, bound)).await,
+            _ => run::check(worker, &generation, proxy, server, bound)?.await,
         };
         drop(running);
         if state.occupant(server.index) != occupant {

@@ -43,6 +43,7 @@ mod connecting;
 mod conversations;
 mod crowds;
 mod dashboard;
+mod datagrams;
 mod decompressing;
 mod decompressing_beside;
 mod dying;

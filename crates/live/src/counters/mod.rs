@@ -3,6 +3,7 @@
 
 mod cell;
 mod content;
+mod datagrams;
 mod http2;
 mod kept;
 mod latency;
@@ -13,6 +14,7 @@ pub mod shared;
 
 pub use cell::{Averages, Count, Peak};
 pub use content::ContentCounters;
+pub use datagrams::{DatagramCounters, LazyDatagramCounters};
 pub use http2::Http2Counters;
 pub use kept::{CounterLine, KeptCounts, Side};
 pub use latency::{Latencies, LatencyCell, LatencySum, latency_of};
@@ -216,6 +218,8 @@ pub struct FrontCounters {
     pub front_http2: Http2Counters,
     /// Its QUIC connections with clients.
     pub front_quic: LazyQuicCounters,
+    /// Its lost datagrams and evicted flows.
+    pub datagrams: LazyDatagramCounters,
     /// Bodies of its responses.
     pub front_content: ContentCounters,
 }
@@ -228,6 +232,7 @@ impl FrontCounters {
             unused_connections: Count::default(),
             front_http2: Http2Counters::default(),
             front_quic: LazyQuicCounters::default(),
+            datagrams: LazyDatagramCounters::default(),
             front_content: ContentCounters::default(),
         }
     }
@@ -310,6 +315,8 @@ impl WorkerCounters {
                 proxy.front_http2.clear();
                 proxy.front_quic.known().into_iter().for_each(QuicCounters::clear);
                 proxy.front_content.clear();
+                let datagrams = proxy.datagrams.known().into_iter().flat_map(DatagramCounters::all);
+                datagrams.for_each(|count| count.set(0));
             }
             proxy.served().into_iter().for_each(|counters| counters.clear(all));
         }
@@ -454,6 +461,15 @@ impl Counters {
     pub fn quic(&self, proxy: usize, front: bool, of: impl Fn(&QuicCounters) -> &Count) -> u64 {
         let counters = self.workers.iter().filter_map(|worker| worker.proxies[proxy].quic(front));
         counters.map(|counters| of(counters).get()).fold(0, u64::wrapping_add)
+    }
+
+    /// Sums the counters of datagrams of a `udp-lb` section, in the order of [`DatagramCounters::NAMES`].
+    pub fn datagrams(&self, proxy: usize) -> [u64; DatagramCounters::NAMES.len()] {
+        let mut sums = [0_u64; DatagramCounters::NAMES.len()];
+        for counters in self.workers.iter().filter_map(|worker| worker.proxies[proxy].datagrams.known()) {
+            sums.iter_mut().zip(counters.all()).for_each(|(sum, count)| *sum = sum.wrapping_add(count.get()));
+        }
+        sums
     }
 
     /// Sums the connections of a frontend that ended before their first byte.

@@ -47,6 +47,8 @@ pub struct Check {
     pub connect: Option<Duration>,
     /// `option external-check`: a program that is run instead of the steps.
     pub program: Option<Box<External>>,
+    /// `option udp-check`: the contents of a datagram that is sent instead of the steps. If there are any, an answer is expected.
+    pub datagram: Option<Box<[u8]>>,
 }
 
 /// A program that checks servers (`external-check`).

@@ -168,7 +168,7 @@ impl Compiler<'_> {
             Mode::Log => {
                 Some(self.log_server(proxy, written, &address, connecting.tls.as_deref(), spec.global.tune.bufsize)?)
             }
-            Mode::Tcp | Mode::Http | Mode::Spop => None,
+            Mode::Tcp | Mode::Http | Mode::Spop | Mode::Udp => None,
         };
         // Zero means "no limit" for both.
         let is_http = proxy.mode == Mode::Http;

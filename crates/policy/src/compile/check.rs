@@ -133,7 +133,7 @@ impl Compiler<'_> {
         let duration = |millis: Option<u64>| millis.filter(|millis| *millis > 0).map(Duration::from_millis);
         let timeout = duration(written.timeouts.check);
         let steps = match &rules.method {
-            CheckMethod::Connect | CheckMethod::Program => Vec::new(),
+            CheckMethod::Connect | CheckMethod::Program | CheckMethod::Udp(_) => Vec::new(),
             CheckMethod::Tcp => tcp,
             CheckMethod::Protocol(check) => check::script(check, &written.name.value, bufsize),
             CheckMethod::Http(line) => {
@@ -153,6 +153,10 @@ impl Compiler<'_> {
             timeout,
             connect: timeout.and(duration(written.timeouts.connect)),
             program: None,
+            datagram: match &rules.method {
+                CheckMethod::Udp(contents) => Some(contents.as_slice().into()),
+                _ => None,
+            },
         }
     }
 

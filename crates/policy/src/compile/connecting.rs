@@ -28,7 +28,7 @@ pub(super) fn is_usable(protocol: MuxProtocol, mode: Mode) -> bool {
     match mode {
         Mode::Http => !matches!(protocol, MuxProtocol::None | MuxProtocol::Spop),
         Mode::Spop => protocol == MuxProtocol::Spop,
-        Mode::Tcp | Mode::Log => protocol == MuxProtocol::None,
+        Mode::Tcp | Mode::Log | Mode::Udp => protocol == MuxProtocol::None,
     }
 }
 

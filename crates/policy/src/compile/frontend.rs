@@ -1,6 +1,7 @@
 //! Compiles the client side of a proxy: listening addresses, limits, and the default backend. Must never open a socket.
 
 use super::listening::{ListenerOwner, reception, shards, with_unix_defaults};
+use super::udp::receive_datagrams;
 use super::{Compiler, address};
 use crate::processors::group_sizes;
 use crate::program::{
@@ -72,7 +73,10 @@ impl Compiler<'_> {
         };
         let binds = written.binds.iter().zip(ids).enumerate();
         let binds = binds.filter_map(|(place, (bind, id))| self.bind(bind, place, id, line));
-        let binds = binds.collect();
+        let mut binds: Vec<_> = binds.collect();
+        if written.udp.is_some() {
+            receive_datagrams(&mut binds);
+        }
         let limits = FrontendLimits::new(&written.limits);
         let reception = reception(written);
         let target = self.target(spec, index, written);
@@ -234,7 +238,7 @@ impl Compiler<'_> {
                 continue;
             }
             let address = match bind.address.is_quic() {
-                // A QUIC address that two lines name is an error.
+                // An address of datagrams that two lines name is an error.
                 true => continue,
                 false => address::written(&bind.address),
             };

@@ -368,8 +368,8 @@ impl FreeNumbers {
 /// Returns the placeholder of a removed server. Nothing can refer to it.
 fn placeholder(id: u32, mode: Mode) -> ServerSpec {
     let address = match mode {
-        // Servers of log backends need an address of this family.
-        Mode::Log => AddressSpec::Inet {
+        // Servers of log backends and of datagrams need an address of this family.
+        Mode::Log | Mode::Udp => AddressSpec::Inet {
             host: HostSpec::Ip(Ipv4Addr::LOCALHOST.into()),
             family: Family::V4,
             port: PortSpec::Exact(1),

@@ -50,6 +50,7 @@ mod timeouts;
 mod tls;
 mod traces;
 mod tracking;
+mod udp;
 mod userlist;
 mod variables;
 
@@ -439,7 +440,7 @@ impl<'a> Compiler<'a> {
         let written = spec.proxies.iter().enumerate();
         let proxy = |(index, proxy)| self.proxy(spec, index, proxy, global, spelling.as_ref());
         let proxies = written.map(proxy).collect::<Vec<_>>();
-        self.quic_addresses_are_separate(spec, &proxies);
+        self.datagram_addresses_are_separate(spec, &proxies);
         proxies
     }
 
@@ -553,6 +554,7 @@ impl<'a> Compiler<'a> {
             rules: compiled.rules,
             filters: self.filters(spec, index, written),
             compression: filter::compression(&written.compression),
+            flows: udp::flow_settings(written),
             timeouts: timeouts::timeouts(&written.timeouts),
             options: options(&written.options, &spec.global),
             close_mode: written.close_mode,

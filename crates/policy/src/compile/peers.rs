@@ -114,7 +114,9 @@ fn reachable(address: &BindAddress) -> Option<ServerAddress> {
         }
         BindAddress::Unix(path) => ServerAddress::Unix(path.clone()),
         BindAddress::Abstract(name) => ServerAddress::Abstract(name.clone()),
-        BindAddress::Quic(_) | BindAddress::Descriptor { .. } | BindAddress::Reverse { .. } => return None,
+        BindAddress::Quic(_) | BindAddress::Udp(_) | BindAddress::Descriptor { .. } | BindAddress::Reverse { .. } => {
+            return None;
+        }
     })
 }
 

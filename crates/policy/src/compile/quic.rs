@@ -8,6 +8,7 @@ use config::diagnostic::Form;
 use config::span::Span;
 use config::spec::{BindSpec, ConnectingSpec, GlobalSpec, ServerSpec, Spec};
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Default of `tune.quic.fe.cc.max-win-size` in bytes.
@@ -32,7 +33,7 @@ const QLOG_FILES: u32 = 100;
 const QLOG_SIZE: u64 = 10 << 20;
 
 /// An address with its network device and its namespace.
-type Seat<'a> = (&'a BindAddress, Option<&'a str>, Option<&'a str>);
+type Seat<'a> = (SocketAddr, Option<&'a str>, Option<&'a str>);
 
 /// Compiles the limits, including default values. `bufsize` is the size of a buffer in bytes.
 pub(super) fn limits(global: &GlobalSpec, bufsize: usize) -> QuicLimits {
@@ -156,20 +157,25 @@ impl Compiler<'_> {
         })
     }
 
-    /// Refuses a QUIC address that two lines name: the datagrams of a connection would reach the sockets of either.
-    pub(super) fn quic_addresses_are_separate(&mut self, spec: &Spec, proxies: &[Proxy]) {
+    /// Refuses an address of QUIC or of datagrams that two lines name: what belongs together would reach the sockets of either.
+    pub(super) fn datagram_addresses_are_separate(&mut self, spec: &Spec, proxies: &[Proxy]) {
         let mut first: HashMap<Seat<'_>, Span> = HashMap::new();
         let served = spec.proxies.iter().zip(proxies).filter(|(written, _)| !written.disabled);
         let binds = served.flat_map(|(written, proxy)| {
             let binds = proxy.frontend.iter().flat_map(|frontend| &frontend.binds);
             binds.filter_map(|bind| Some((bind, written.binds.get(bind.index)?.span)))
         });
-        for (bind, span) in binds.filter(|(bind, _)| matches!(bind.address, BindAddress::Quic(_))) {
+        for (bind, span) in binds {
+            let (BindAddress::Quic(address) | BindAddress::Udp(address)) = bind.address else { continue };
             let socket = &bind.listening.socket;
-            let seat = (&bind.address, socket.interface.as_deref(), socket.namespace.as_deref());
+            let seat = (address, socket.interface.as_deref(), socket.namespace.as_deref());
             let Some(other) = first.insert(seat, span) else { continue };
             let other = self.place(other);
-            let message = format!("'bind {}' : the line at [{other}] has this QUIC address already.", bind.text);
+            let (keyword, kind) = match bind.address {
+                BindAddress::Quic(_) => ("bind", "QUIC"),
+                _ => ("dgram-bind", "UDP"),
+            };
+            let message = format!("'{keyword} {}' : the line at [{other}] has this {kind} address already.", bind.text);
             self.alert(span, Form::Parsing, message);
         }
     }

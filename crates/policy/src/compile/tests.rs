@@ -20,6 +20,7 @@ pub(crate) fn spec(proxies: Vec<ProxySpec>) -> Spec {
 
 fn proxy(kind: ProxyKind, name: &str) -> ProxySpec {
     ProxySpec {
+        udp: None,
         fcgi_app: None,
         stick_table: None,
         span: span(1),

@@ -56,6 +56,8 @@ pub enum BindAddress {
     Inet(SocketAddr),
     /// QUIC over UDP.
     Quic(SocketAddr),
+    /// UDP, for load balancing of datagrams.
+    Udp(SocketAddr),
     /// A UNIX socket.
     Unix(PathBuf),
     /// An abstract UNIX socket: the name after the NUL, padded to 107 bytes for `abns@`.

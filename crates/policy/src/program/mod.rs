@@ -38,6 +38,7 @@ mod stats_page;
 mod store;
 pub mod tls;
 mod tracking;
+mod udp;
 mod userlist;
 
 pub use self::tls::{CrtLine, CrtLines, CrtList, TlsListener, TlsParts, TlsTraffic};
@@ -87,6 +88,7 @@ pub use spoe::{SpoeAgent, SpoeCall, SpoeEvents, SpoeLog, SpoeMessage, SpoeTrigge
 pub use stats_page::StatsPage;
 pub use store::{Login, Password as StorePassword, Store, StoreServer, Stores};
 pub use tracking::Tracking;
+pub use udp::FlowSettings;
 pub use userlist::{Password, User, Userlist};
 
 use crate::registry::Registry;

@@ -2,9 +2,9 @@
 //! or a counter.
 
 use super::{
-    BackendLimits, BindAddress, Compression, Connecting, ErrorPages, FcgiApp, Features, Filters, FrontendLimits, Http,
-    Listening, LogLines, LogServer, LogTarget, OtelTrace, ProgramContext, Reception, Resolving, ServerAddress,
-    StatsPage, UniqueId,
+    BackendLimits, BindAddress, Compression, Connecting, ErrorPages, FcgiApp, Features, Filters, FlowSettings,
+    FrontendLimits, Http, Listening, LogLines, LogServer, LogTarget, OtelTrace, ProgramContext, Reception, Resolving,
+    ServerAddress, StatsPage, UniqueId,
 };
 use super::{MailAlert, MutableName, Tracking};
 use crate::check::{AgentCheck, Check, ServerCheck};
@@ -12,7 +12,7 @@ use crate::rule::{Rules, ServerChoice, Switch};
 use balance::Recogniser;
 use base::AppendOnlyVec;
 use base::append_only_vec::Iter;
-use config::spec::{BalanceSpec, CloseMode, HashSpec, HttpReuse, Mode, ProxyKind, SpliceSpec};
+use config::spec::{BalanceSpec, CloseMode, HashSpec, HttpReuse, Mode, ProxyKind, SocketKind, SpliceSpec};
 use expression::capture::CapturePlan;
 use expression::condition::Condition;
 use expression::log_format::LogFormat;
@@ -136,6 +136,8 @@ pub struct Proxy {
     pub compression: Option<Box<Compression>>,
     /// Indices of the `userlist`s that its expressions use and that have crypt(3) password hashes.
     pub slow_userlists: Vec<usize>,
+    /// Settings of the flows of a `udp-lb` section; `None`: it is another section.
+    pub flows: Option<Box<FlowSettings>>,
     /// `timeout …`.
     pub timeouts: Timeouts,
     /// Boolean options.
@@ -262,6 +264,15 @@ pub struct Bind {
     pub listening: Listening,
     /// `ssl`: the TLS server.
     pub tls: Option<Arc<tls::Server>>,
+}
+
+impl Bind {
+    /// Whether its sockets are those of datagrams: QUIC, or `udp-lb`.
+    pub fn has_datagrams(&self) -> bool {
+        let is_udp =
+            matches!(self.address, BindAddress::Udp(_) | BindAddress::Descriptor { kind: SocketKind::Datagram, .. });
+        is_udp || self.listening.quic.is_some()
+    }
 }
 
 /// The server side of a proxy.

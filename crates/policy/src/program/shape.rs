@@ -185,7 +185,7 @@ fn proxy(own: &Proxy, next: &Proxy, lists_differ: bool, found: &mut Vec<Differen
     let fields = fields!(Proxy, own, next,
         kept: [index, name, id, guid, kind, mode, disabled, unpublished],
         free: [logs, log_lines, log_tag, description, rules, filters, compression, timeouts, close_mode, http,
-               monitor_uri, monitor_fail, stats, errors, mail],
+               monitor_uri, monitor_fail, stats, errors, mail, flows],
         apart: [id_is_written, options, frontend, backend, fixed, slow_userlists, features]);
     of(fields, &whose, found);
     // The linger mode was set on server connections; options that addresses and servers inherit are compared there.

@@ -65,7 +65,7 @@ impl World {
     }
 
     pub(super) fn datagram_events(&self, slot: &Mailslot) -> Events {
-        let readable = if slot.waiting.is_empty() { Events::NONE } else { Events::READABLE };
+        let readable = if slot.waiting.is_empty() && !slot.is_refused { Events::NONE } else { Events::READABLE };
         let is_full = slot.address.as_ref().is_some_and(|address| self.paths.is_full(address));
         if is_full { readable } else { readable.with(Events::WRITABLE) }
     }
@@ -100,7 +100,7 @@ impl World {
         }
         let Some(to) = self.paths.inside_of(&datagram.to) else { return };
         datagram.to = to;
-        let Some(key) = self.receiver_of(&datagram) else { return };
+        let Some(key) = self.receiver_of(&datagram) else { return self.refuse_datagram(&datagram) };
         if let Ok(slot) = self.mailslot(key)
             && slot.peer.as_ref().is_none_or(|peer| *peer == datagram.from)
         {
@@ -109,6 +109,18 @@ impl World {
                 return;
             }
             slot.waiting.push_back(datagram);
+            self.trigger(key);
+        }
+    }
+
+    /// Reports to a connected sender that there is no receiver.
+    fn refuse_datagram(&mut self, datagram: &SimDatagram) {
+        let SimDatagram { from, to, ecn, bytes } = datagram.clone();
+        let Some(key) = self.receiver_of(&SimDatagram { from: to, to: from, ecn, bytes }) else { return };
+        if let Ok(slot) = self.mailslot(key)
+            && slot.peer.as_ref() == Some(&datagram.to)
+        {
+            slot.is_refused = true;
             self.trigger(key);
         }
     }

@@ -142,6 +142,8 @@ pub(super) struct Mailslot {
     pub(super) address: Option<Address>,
     pub(super) peer: Option<Address>,
     pub(super) waiting: VecDeque<SimDatagram>,
+    /// A datagram to the connected peer found no receiver.
+    pub(super) is_refused: bool,
     /// Number of datagrams that found no space.
     pub(super) dropped: u64,
     /// At all IPv6 addresses, but at no IPv4 address.

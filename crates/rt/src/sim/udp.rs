@@ -78,7 +78,11 @@ impl World {
 
     /// Receives messages; `None` if there are none. Datagrams that may be joined sometimes are.
     pub(super) fn receive_messages(&mut self, key: Key, space: &mut ReceiveSpace) -> io::Result<Option<usize>> {
-        let mut waiting = std::mem::take(&mut self.mailslot(key)?.waiting);
+        let own = self.mailslot(key)?;
+        if std::mem::take(&mut own.is_refused) {
+            return Err(io::Error::from_raw_os_error(libc::ECONNREFUSED));
+        }
+        let mut waiting = std::mem::take(&mut own.waiting);
         for slot in 0..MESSAGES {
             let Some(first) = waiting.pop_front() else { break };
             let mut bytes = first.bytes.clone();

@@ -16,6 +16,17 @@ use crate::address::Address;
 /// Maximum number of messages of a call.
 pub(crate) const MESSAGES: usize = 32;
 
+/// How the messages of a socket name their destinations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Naming {
+    /// The socket is one of IPv4.
+    Inet4,
+    /// The socket is one of IPv6: IPv4 destinations are mapped.
+    Inet6,
+    /// The socket is connected: not at all.
+    Connected,
+}
+
 /// A message to be sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutgoingMessage<'a> {
@@ -35,10 +46,10 @@ struct Part {
 }
 
 impl Part {
-    fn of(message: &OutgoingMessage<'_>, is_v6: bool) -> io::Result<Part> {
+    fn of(message: &OutgoingMessage<'_>, naming: Naming) -> io::Result<Part> {
         let ip = message.destination.ip().to_canonical();
         // An IPv6 socket has IPv4 peers under mapped addresses.
-        let destination = match (ip, is_v6) {
+        let destination = match (ip, naming == Naming::Inet6) {
             (IpAddr::V4(v4), true) => SocketAddr::new(v4.to_ipv6_mapped().into(), message.destination.port()),
             (IpAddr::V4(_), false) => SocketAddr::new(ip, message.destination.port()),
             (IpAddr::V6(_), _) => message.destination,
@@ -65,18 +76,20 @@ impl Part {
 /// From the kernel, about the first message.
 pub(crate) fn send<'a>(
     fd: RawFd,
-    is_v6: bool,
+    naming: Naming,
     messages: impl Iterator<Item = OutgoingMessage<'a>>,
 ) -> io::Result<Option<usize>> {
     let mut parts = [const { MaybeUninit::<Part>::uninit() }; MESSAGES];
     let mut heads = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; MESSAGES];
     let mut count = 0;
     for ((message, part), head) in messages.zip(&mut parts).zip(&mut heads) {
-        let part = part.write(Part::of(&message, is_v6)?);
+        let part = part.write(Part::of(&message, naming)?);
         // SAFETY: all bytes zero is a valid value of this plain structure.
         let mut entry: libc::mmsghdr = unsafe { mem::zeroed() };
-        entry.msg_hdr.msg_name = part.address.storage_pointer();
-        entry.msg_hdr.msg_namelen = part.address.length;
+        if naming != Naming::Connected {
+            entry.msg_hdr.msg_name = part.address.storage_pointer();
+            entry.msg_hdr.msg_namelen = part.address.length;
+        }
         entry.msg_hdr.msg_iov = &raw mut part.slice;
         entry.msg_hdr.msg_iovlen = 1;
         let control = part.control.bytes();

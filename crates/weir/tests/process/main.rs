@@ -31,6 +31,7 @@ mod dashboard_data;
 mod dashboard_events;
 mod dashboard_health;
 mod dashboard_page;
+mod datagrams;
 mod demonstration;
 mod descriptors;
 mod early_data;

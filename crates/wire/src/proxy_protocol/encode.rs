@@ -85,6 +85,17 @@ impl<'a> EncoderV2<'a> {
         encoder
     }
 
+    /// Makes it the header of a datagram: the addresses are those of UDP.
+    pub fn over_udp(self) -> Self {
+        // The byte of family and protocol follows the signature and the command; 0 is unspecified.
+        if let Some(family) = self.out.data_mut().get_mut(self.start + SIGNATURE.len() + 1)
+            && *family != 0
+        {
+            *family = *family & 0xf0 | 0x02;
+        }
+        self
+    }
+
     /// Appends a TLV.
     pub fn field(&mut self, kind: u8, value: &[u8]) {
         match u16::try_from(value.len()) {

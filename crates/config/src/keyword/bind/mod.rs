@@ -52,6 +52,8 @@ pub(crate) struct BindContext<'a> {
     pub(crate) around: ReadContext<'a>,
     /// Addresses of the proxy's earlier lines.
     pub(crate) earlier: &'a [BindSpec],
+    /// Options that the line accepts; `None`: all of them.
+    pub(crate) only: Option<&'static [&'static str]>,
     /// Collected errors: HAProxy's text after the name of the line.
     pub(crate) errors: Vec<(Span, String)>,
 }
@@ -139,6 +141,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
         is_reverse,
         around: context.around,
         earlier: &context.draft.spec.binds,
+        only: None,
         errors: Vec::new(),
     };
     let unread = read_options(&mut bind, line, 2);
@@ -185,7 +188,8 @@ pub(crate) fn read_relay(
     let addresses = read_addresses(word, &name, "section 'log-forward'", &rules, around, out);
     let mut draft = BindDraft::default();
     let sockets = addresses.found.len();
-    let mut bind = BindContext { draft: &mut draft, sockets, is_reverse: false, around, earlier, errors: Vec::new() };
+    let mut bind =
+        BindContext { draft: &mut draft, sockets, is_reverse: false, around, earlier, only: None, errors: Vec::new() };
     let mut unread = read_options(&mut bind, line, 2);
     let errors = bind.errors;
     if !is_stream {
@@ -202,6 +206,43 @@ pub(crate) fn read_relay(
     report(&Head { option: format!("'{name}' : "), unknown: String::new(), end: "" }, errors, &unread, out);
     let span = line.whole();
     addresses.found.into_iter().map(|(address, text)| draft.clone().at(span, address, text)).collect()
+}
+
+/// Reads a `dgram-bind` line of a `udp-lb` section, which accepts the options `only`.
+pub(crate) fn read_datagrams(context: &mut ProxyContext<'_>, line: &Line, only: &'static [&'static str]) {
+    let Some(word) = line.words.get(1) else {
+        context.report.alert(line.span(1), "'dgram-bind' expects <address>:<port>[,<address>:<port>]... as arguments.");
+        return;
+    };
+    let place = context.holder.describe();
+    let rules = AddressRules::DGRAM_BIND;
+    let mut addresses = read_addresses(word, "dgram-bind", &place, &rules, context.around, &mut context.report);
+    let is_fit = |address: &AddressSpec| {
+        matches!(address, AddressSpec::Inet { .. } | AddressSpec::Descriptor { is_carrier: false, .. })
+    };
+    if addresses.found.iter().any(|(address, _)| !is_fit(address)) {
+        context.report.alert(word.span, format!("'dgram-bind' : '{}' is not an address of UDP.", word.text));
+        addresses = Addresses { found: Vec::new(), incomplete: true };
+    }
+    context.draft.gaps.bind |= addresses.incomplete;
+    let mut draft = BindDraft::default();
+    let mut bind = BindContext {
+        draft: &mut draft,
+        sockets: addresses.found.len(),
+        is_reverse: false,
+        around: context.around,
+        earlier: &context.draft.spec.binds,
+        only: Some(only),
+        errors: Vec::new(),
+    };
+    let unread = read_options(&mut bind, line, 2);
+    let errors = bind.errors;
+    let head = format!("'dgram-bind {}' in section 'udp-lb'", line.text(1));
+    let head = Head { option: format!("{head} : "), unknown: format!("{head}: "), end: "" };
+    report(&head, errors, &unread, &mut context.report);
+    let span = line.whole();
+    let found = addresses.found.into_iter().map(|(address, text)| draft.clone().at(span, address, text));
+    context.draft.spec.binds.extend(found);
 }
 
 /// Reads a `bind` line of a `peers` section; `default-bind` supplies the initial values.
@@ -233,7 +274,8 @@ fn read_peers_options(
     around: ReadContext<'_>,
     out: &mut Report<'_>,
 ) {
-    let mut bind = BindContext { draft, sockets, is_reverse: false, around, earlier: &[], errors: Vec::new() };
+    let mut bind =
+        BindContext { draft, sockets, is_reverse: false, around, earlier: &[], only: None, errors: Vec::new() };
     let unread = read_options(&mut bind, line, first);
     let errors = bind.errors;
     let head = format!("'{} {}' in section 'peers'", line.keyword(), line.text(1));
@@ -345,6 +387,10 @@ fn read_options(bind: &mut BindContext<'_>, line: &Line, first: usize) -> Unread
         };
         let (argument, length) = row.extra.take(&line.words[at..]);
         at += length;
+        if bind.only.is_some_and(|only| !only.contains(&row.name)) {
+            bind.error(word.span, format!("'{}' is not an option of datagrams.", word.text));
+            continue;
+        }
         match row.status {
             Status::Supported(parse) | Status::Group(parse) => parse(bind, word, argument),
             Status::NotYet => unread.not_yet.push((row.name, word.span)),
@@ -425,6 +471,7 @@ pub(crate) fn read_global(
         is_reverse: false,
         around,
         earlier,
+        only: None,
         errors: Vec::new(),
     };
     let unread = read_options(&mut bind, line, words + 1);

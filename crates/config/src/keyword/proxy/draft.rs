@@ -123,6 +123,7 @@ fn documented_spec() -> ProxySpec {
         email_alert: Shared::default(),
         stick_table: None,
         persistence: Shared::default(),
+        udp: None,
         state: Shared::default(),
     }
 }
@@ -207,8 +208,10 @@ impl ProxyDraft {
             .collect();
         if let Some(chosen) = self.format {
             self.spec.log_format = match (chosen.format, self.spec.mode) {
-                (LogFormatSpec::Http | LogFormatSpec::Https, Mode::Tcp | Mode::Log | Mode::Spop) => LogFormatSpec::Tcp,
-                (LogFormatSpec::HttpClf, Mode::Tcp | Mode::Log | Mode::Spop) => LogFormatSpec::TcpClf,
+                (LogFormatSpec::Http | LogFormatSpec::Https, Mode::Tcp | Mode::Log | Mode::Spop | Mode::Udp) => {
+                    LogFormatSpec::Tcp
+                }
+                (LogFormatSpec::HttpClf, Mode::Tcp | Mode::Log | Mode::Spop | Mode::Udp) => LogFormatSpec::TcpClf,
                 (format, _) => format,
             };
         }

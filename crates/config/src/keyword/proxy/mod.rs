@@ -192,7 +192,8 @@ pub(crate) fn read(
     }
 }
 
-fn read_line(context: &mut ProxyContext<'_>, line: &Line) {
+/// Reads one line.
+pub(crate) fn read_line(context: &mut ProxyContext<'_>, line: &Line) {
     match find(FAMILIES, line.keyword(), line.text(1), line.text(2)) {
         RowLookup::Row(row, words) => read_row(context, line, row, words),
         RowLookup::Group if line.keyword() == "persist" && line.words.len() < 2 => {

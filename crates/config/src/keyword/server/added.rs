@@ -1,7 +1,9 @@
 //! A server added by the runtime API (management manual, section 9.3, "add server"): its permitted options, and
 //! their parser. Must never look a server up.
 
-use super::{FAMILIES, ServerContext, checks, finish, origin, parse_address, read_options, report_problems, rows};
+use super::{
+    FAMILIES, ServerContext, checks, datagrams, finish, origin, parse_address, read_options, report_problems, rows,
+};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Line, Word};
 use crate::environment::Environment;
@@ -10,8 +12,8 @@ use crate::keyword::report::Report;
 use crate::keyword::table::Status;
 use crate::span::{Span, Spanned};
 use crate::spec::{
-    ConnectingSpec, InitialAddress, ServerBalanceSpec, ServerCheckSpec, ServerLimitsSpec, ServerPersistenceSpec,
-    ServerSpec, Shared, Spec,
+    ConnectingSpec, InitialAddress, ProxySpec, ServerBalanceSpec, ServerCheckSpec, ServerLimitsSpec,
+    ServerPersistenceSpec, ServerSpec, Shared, Spec,
 };
 use std::sync::{Mutex, PoisonError};
 
@@ -147,6 +149,11 @@ pub fn read(
     let mut found = Vec::new();
     let mut report = Report::new(&mut found);
     let address = parse_address(&line.words[2], &head, environment, &mut report);
+    let is_meant = |proxy: &ProxySpec| proxy.name.value == backend && proxy.udp.is_some();
+    let is_for_datagrams = spec.proxies.iter().any(is_meant);
+    if is_for_datagrams && address.as_ref().is_some_and(|address| datagrams::advice(address).is_some()) {
+        return Err(datagrams::NO_DATAGRAMS.to_owned());
+    }
     if let Some(address) = address.clone() {
         if let Some(refused) = first_refused(&line) {
             return Err(format!("'{refused}' option is not accepted for dynamic server"));
@@ -157,6 +164,7 @@ pub fn read(
             return Err("'maxconn-store' option is not accepted for dynamic server".to_owned());
         }
         let mut server = ServerContext::new(&mut draft, Some(name), environment);
+        server.only = is_for_datagrams.then_some(datagrams::OPTIONS);
         let unread = read_options(&mut server, &line, origin::index_after(&line, 3));
         checks::finish(&mut server, line.words[2].span);
         let problems = server.problems;

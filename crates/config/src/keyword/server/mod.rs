@@ -5,6 +5,7 @@ pub(super) mod added;
 mod agent;
 mod checks;
 mod connection;
+pub(super) mod datagrams;
 mod delay;
 mod detached;
 mod general;
@@ -91,6 +92,8 @@ pub(crate) struct ServerContext<'a> {
     /// All arguments of the current option.
     pub(crate) arguments: &'a [Word],
     pub(crate) environment: &'a Environment,
+    /// Options that the section accepts; `None`: all of them.
+    only: Option<&'static [&'static str]>,
     /// Collected messages: HAProxy's text after the name of the server.
     pub(crate) problems: Vec<Problem>,
     /// Forms that HAProxy supports and Weir does not yet.
@@ -107,7 +110,7 @@ pub(crate) struct Problem {
 impl<'a> ServerContext<'a> {
     fn new(draft: &'a mut ServerDraft, name: Option<&'a str>, environment: &'a Environment) -> Self {
         draft.tls.ssl_by_default |= draft.tls.ssl;
-        Self { draft, name, arguments: &[], environment, problems: Vec::new(), not_yet: Vec::new() }
+        Self { draft, name, arguments: &[], environment, only: None, problems: Vec::new(), not_yet: Vec::new() }
     }
 
     /// Returns the server's name in HAProxy's sentences; `(null)` for a `default-server` line.
@@ -219,6 +222,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
         draft.check.reuse_pool = true;
     }
     let mut server = ServerContext::new(&mut draft, Some(&name.text), context.around.environment);
+    server.only = datagrams::accepted(context);
     let unread = read_options(&mut server, line, origin::index_after(line, 3));
     if unread.unknown.is_empty() {
         checks::finish(&mut server, line.whole());
@@ -366,6 +370,7 @@ pub(crate) fn read_defaults(context: &mut ProxyContext<'_>, line: &Line) {
     let mut draft = start(context, line, first, "", so_far);
     let behind = origin::index_after(line, first);
     let mut server = ServerContext::new(&mut draft, None, context.around.environment);
+    server.only = datagrams::accepted(context);
     let unread = read_options(&mut server, line, behind);
     let problems = server.problems;
     name_folder(context, line, &mut draft);
@@ -461,6 +466,10 @@ fn read_options<'a>(server: &mut ServerContext<'a>, line: &'a Line, first: usize
         let (argument, length) = row.extra.take(&line.words[at..]);
         server.arguments = &line.words[at..at + length];
         at += length;
+        if server.only.is_some_and(|only| !only.contains(&row.name)) {
+            server.error(word.span, format!("'{}' is not an option of servers that get datagrams.", word.text));
+            continue;
+        }
         match row.status {
             Status::Supported(parse) | Status::Group(parse) => parse(server, word, argument),
             Status::NotYet => server.not_yet.push((row.name.to_owned(), word.span)),

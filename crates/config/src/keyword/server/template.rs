@@ -31,6 +31,7 @@ pub(crate) fn read_template(context: &mut ProxyContext<'_>, line: &Line) {
         draft.check.reuse_pool = true;
     }
     let mut server = ServerContext::new(&mut draft, Some(&prefix.text), context.around.environment);
+    server.only = super::datagrams::accepted(context);
     let unread = read_options(&mut server, line, super::origin::index_after(line, 4));
     if unread.unknown.is_empty() {
         super::checks::finish(&mut server, line.whole());

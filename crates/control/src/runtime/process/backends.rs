@@ -251,7 +251,7 @@ fn removable<'a>(shared: &Process, generation: &'a Generation, name: &str) -> Re
     if proxy.kind == ProxyKind::Listen {
         return lasting("Cannot delete a listen section.");
     }
-    if matches!(proxy.mode, Mode::Log | Mode::Spop) {
+    if matches!(proxy.mode, Mode::Log | Mode::Spop | Mode::Udp) {
         return lasting("Only TCP or HTTP proxies can be removed at runtime.");
     }
     if proxy.fixed {

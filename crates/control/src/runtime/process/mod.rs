@@ -12,6 +12,7 @@ mod certificates;
 mod cookies;
 mod counters;
 mod crt_lists;
+mod datagrams;
 mod debug;
 mod decisions;
 mod descriptors;
@@ -94,6 +95,7 @@ const TABLES: &[&[Command<Worker>]] = &[
     quic::TABLE,
     sessions::TABLE,
     stores::TABLE,
+    datagrams::TABLE,
     tables::TABLE,
     variables::TABLE,
     certificates::TABLE,
@@ -262,6 +264,8 @@ pub fn address(address: &policy::program::BindAddress) -> String {
         BindAddress::Inet(address) => format!("ipv6@{address}"),
         BindAddress::Quic(address) if address.is_ipv4() => format!("quic4@{address}"),
         BindAddress::Quic(address) => format!("quic6@{address}"),
+        BindAddress::Udp(address) if address.is_ipv4() => format!("udp4@{address}"),
+        BindAddress::Udp(address) => format!("udp6@{address}"),
         BindAddress::Unix(path) => format!("unix@{}", path.display()),
         BindAddress::Abstract(name) => {
             let end = name.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);

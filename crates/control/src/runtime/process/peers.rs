@@ -209,6 +209,7 @@ fn own_address(address: &BindAddress) -> String {
         BindAddress::Inet(at) => at.to_string(),
         BindAddress::Unix(path) => format!("unix:{}", path.display()),
         BindAddress::Quic(_)
+        | BindAddress::Udp(_)
         | BindAddress::Abstract(_)
         | BindAddress::Descriptor { .. }
         | BindAddress::Reverse { .. } => String::new(),

@@ -8,6 +8,7 @@ pub mod closing;
 mod connection;
 pub(super) mod content;
 mod ends;
+pub mod flows;
 mod handshake;
 pub mod http;
 pub mod initial;

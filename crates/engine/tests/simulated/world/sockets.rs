@@ -15,7 +15,9 @@ pub(super) fn open(program: &Program, places: Option<&[(usize, usize)]>) -> Vec<
     for proxy in program.proxies.iter().filter(|proxy| !proxy.disabled) {
         for bind in proxy.frontend.iter().flat_map(|frontend| &frontend.binds) {
             let is_meant = places.is_none_or(|places| places.contains(&(proxy.index, bind.index)));
-            if !is_meant || matches!(bind.address, BindAddress::Reverse { .. } | BindAddress::Quic(_)) {
+            if !is_meant
+                || matches!(bind.address, BindAddress::Reverse { .. } | BindAddress::Quic(_) | BindAddress::Udp(_))
+            {
                 continue;
             }
             let BindAddress::Inet(address) = &bind.address else { panic!("{} is not simulated", bind.text) };
@@ -39,13 +41,13 @@ pub(super) fn open_datagrams(program: &Program, workers: usize, steers: bool) ->
     let mut opened = Vec::new();
     for proxy in program.proxies.iter().filter(|proxy| !proxy.disabled) {
         for bind in proxy.frontend.iter().flat_map(|frontend| &frontend.binds) {
-            let BindAddress::Quic(address) = &bind.address else { continue };
+            let (BindAddress::Quic(address) | BindAddress::Udp(address)) = &bind.address else { continue };
             let group: Vec<usize> = match bind.listening.threads.as_deref() {
                 Some(threads) => threads.to_vec(),
                 None => (0..workers).collect(),
             };
             let sockets = DatagramSocket::bind_group(*address, &BindOptions::default(), group.len()).unwrap();
-            if steers {
+            if steers && bind.listening.quic.is_some() {
                 steer_by_connection_id(&sockets).unwrap();
             }
             opened.extend(SocketGroup::listening(proxy.index, bind.index, &group, sockets));

@@ -1,13 +1,13 @@
 //! Opening UDP sockets: their options and addresses. Must never send or receive.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use super::DatagramSocket;
 use super::transmit::MOST_SEGMENTS;
 use crate::net::set_up::{bind_to_interface, saturate, set_transparent};
-use crate::net::{Address, BindOptions, Namespace, Socket};
+use crate::net::{Address, BindOptions, ConnectOptions, Namespace, Socket};
 use crate::sim::{self, SimSocket};
 use crate::sys::control_data::UDP_GRO;
 use crate::sys::socket::{self as calls, set_option};
@@ -29,6 +29,43 @@ impl DatagramSocket {
             None => open(address, options)?,
         };
         DatagramSocket::of(Socket::Os(fd.into()))
+    }
+
+    /// Opens a socket for one peer: only its datagrams are received, and errors that it reports are returned. The destinations
+    /// of transmits are not read. Of the options those apply that are not about streams: `source`, `transparent`,
+    /// `interface`, `namespace`, and the sizes of buffers. `most_segments` is that of another socket of this host
+    /// ([`DatagramSocket::most_segments`]), since to ask the kernel costs a system call.
+    ///
+    /// # Errors
+    /// From the socket (`AddrInUse`, `PermissionDenied`, …).
+    pub fn connect(peer: SocketAddr, options: &ConnectOptions, most_segments: usize) -> io::Result<DatagramSocket> {
+        let source = options.source.as_ref().and_then(Address::inet);
+        let any: IpAddr = if peer.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        let local = source.unwrap_or(SocketAddr::new(any, 0));
+        if let Some(world) = sim::current_world() {
+            let socket = SimSocket::udp(&world, local, false, false)?;
+            socket.connect_datagram(&Address::Inet(peer))?;
+            return Ok(DatagramSocket::connected(Socket::Sim(Box::new(socket)), local, most_segments));
+        }
+        let open = || open_connected(peer, source, options);
+        let fd = match &options.namespace {
+            Some(namespace) => namespace.within(open)?,
+            None => open()?,
+        };
+        Ok(DatagramSocket::connected(Socket::Os(fd.into()), local, most_segments))
+    }
+
+    /// Lets the system fragment datagrams that are longer than the path permits. Otherwise they are lost.
+    ///
+    /// # Errors
+    /// From the socket.
+    pub fn allow_fragments(&self) -> io::Result<()> {
+        let Socket::Os(fd) = &self.socket else { return Ok(()) };
+        if self.local_address().is_ipv6() {
+            let value = libc::IPV6_PMTUDISC_WANT;
+            set_option(fd.as_raw_fd(), libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, value)?;
+        }
+        set_option(fd.as_raw_fd(), libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_WANT)
     }
 
     /// Opens `count` sockets at the same address and port, which share the datagrams that arrive there. For port 0 one
@@ -123,6 +160,30 @@ fn open(address: SocketAddr, options: &BindOptions) -> io::Result<OwnedFd> {
     if options.reuse_port && is_chosen {
         set(libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
     }
+    Ok(fd)
+}
+
+/// Opens a socket that is connected to a peer. The kernel joins what it receives.
+fn open_connected(peer: SocketAddr, source: Option<SocketAddr>, options: &ConnectOptions) -> io::Result<OwnedFd> {
+    let (place, is_v6) = (Address::Inet(peer), peer.is_ipv6());
+    let fd = calls::create(calls::family(&place), libc::SOCK_DGRAM)?;
+    let buffers = [(options.send_buffer, libc::SO_SNDBUF), (options.receive_buffer, libc::SO_RCVBUF)];
+    for (bytes, name) in buffers {
+        if let Some(bytes) = bytes {
+            set_option(fd.as_raw_fd(), libc::SOL_SOCKET, name, saturate(bytes))?;
+        }
+    }
+    if let Some(interface) = &options.interface {
+        bind_to_interface(&fd, interface)?;
+    }
+    if options.transparent {
+        set_transparent(&fd, is_v6)?;
+    }
+    let _ = set_option(fd.as_raw_fd(), libc::IPPROTO_UDP, UDP_GRO, 1);
+    if let Some(source) = source {
+        calls::bind(&fd, &Address::Inet(source))?;
+    }
+    calls::connect(&fd, &place)?;
     Ok(fd)
 }
 

@@ -19,14 +19,15 @@ use crate::calls::are_named;
 use crate::net::Socket;
 use crate::source::{Readiness, Source, Watch};
 use crate::sys::receive_messages::MESSAGES;
-use crate::sys::send_messages::OutgoingMessage;
+use crate::sys::send_messages::{Naming, OutgoingMessage};
 use crate::worker::Worker;
 use crate::{current, sys};
 
-/// A non-blocking UDP socket, for many peers. `Send` until it first waits; from then on it stays on one worker.
+/// A non-blocking UDP socket, for many peers, or connected to one. `Send` until it first waits; from then on it stays on one worker.
 pub struct DatagramSocket {
     pub(super) socket: Socket,
     local: SocketAddr,
+    naming: Naming,
     watched_by: Cell<Option<(u32, Key)>>,
     /// The driver reports when it is writable. Otherwise it would do so after each sending.
     reports_writable: Cell<bool>,
@@ -63,11 +64,18 @@ impl DatagramSocket {
         DatagramSocket {
             socket,
             local,
+            naming: if local.is_ipv6() { Naming::Inet6 } else { Naming::Inet4 },
             watched_by: Cell::new(None),
             reports_writable: Cell::new(false),
             most_segments: Cell::new(most_segments),
             counts: Cell::default(),
         }
+    }
+
+    pub(super) fn connected(socket: Socket, local: SocketAddr, most_segments: usize) -> DatagramSocket {
+        let mut socket = DatagramSocket::new(socket, local, most_segments);
+        socket.naming = Naming::Connected;
+        socket
     }
 
     /// Returns the address that it is bound to; port 0 is replaced by the chosen port.
@@ -119,7 +127,8 @@ impl DatagramSocket {
     ///
     /// # Errors
     /// `ResourceBusy`: too many batches of this worker hold messages. Otherwise from the kernel, but never about a
-    /// single datagram.
+    /// single datagram, unless the socket is connected: then `ConnectionRefused` and the like report that the peer, or a
+    /// router, has rejected one.
     pub fn poll_receive(&self, context: &mut Context<'_>, batch: &mut ReceiveBatch) -> Poll<io::Result<()>> {
         batch.clear();
         current::with(|worker| {
@@ -161,8 +170,8 @@ impl DatagramSocket {
                 return None;
             }
             let source = worker.sources.borrow_mut().remove(key)?;
-            // Another process may have the same socket, which would then continue to be reported.
-            if source.watched {
+            // Another process may have the same socket, which would then continue to be reported. Connected ones are not passed on.
+            if source.watched && self.naming != Naming::Connected {
                 worker.driver.unwatch(&self.socket);
             }
             Some(source)
@@ -186,7 +195,7 @@ impl DatagramSocket {
             Ok(Some(_)) if are_named() => Ok(Readiness::Ready),
             Ok(_) => Ok(Readiness::Drained),
             // A router's or a peer's message about an earlier datagram. This call has removed it.
-            Err(error) if is_about_a_datagram(&error) => Ok(Readiness::Ready),
+            Err(error) if self.naming != Naming::Connected && is_about_a_datagram(&error) => Ok(Readiness::Ready),
             Err(error) => Err(error),
         }
     }
@@ -293,7 +302,7 @@ impl DatagramSocket {
     fn send_messages<'a>(&self, messages: impl Iterator<Item = OutgoingMessage<'a>>) -> io::Result<Option<usize>> {
         self.count(|counts| counts.send_calls += 1);
         match &self.socket {
-            Socket::Os(fd) => sys::send_messages::send(fd.as_raw_fd(), self.local.is_ipv6(), messages),
+            Socket::Os(fd) => sys::send_messages::send(fd.as_raw_fd(), self.naming, messages),
             Socket::Sim(socket) => socket.send_messages(messages),
         }
     }

@@ -1,0 +1,284 @@
+//! One flow of datagrams: between the address of a client and a server, from its first datagram to its end. Must never choose a
+//! server.
+
+use std::cell::Cell;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::task::{Context, Poll};
+
+use base::moment::Moment;
+use policy::program::FlowSettings;
+use rt::LocalRc;
+use rt::net::{DatagramSocket, Datagrams, ReceiveBatch, Transmit};
+
+use super::client_socket::ClientSocket;
+use super::flow_table::{FlowPlace, Standing};
+use crate::check::{Sign, observe};
+use crate::service::ejections;
+use crate::session::task::StreamTask;
+use crate::stream::client::run::leave;
+use crate::stream::conclude;
+use crate::stream::record::metrics;
+use crate::stream_state::{Cause, Outcome, Phase};
+use crate::worker::{SharedStreamState, Slot};
+use live::health::Symptom;
+
+/// A flow, as its task and the listener use it.
+pub(super) struct Flow {
+    pub(super) session: LocalRc<StreamTask>,
+    pub(super) state: SharedStreamState,
+    pub(super) settings: FlowSettings,
+    /// Socket that is connected to the server.
+    pub(super) socket: DatagramSocket,
+    pub(super) server: SocketAddr,
+    pub(super) client: SocketAddr,
+    /// The address that the client sends to.
+    pub(super) local: Option<IpAddr>,
+    /// PROXY header in front of each datagram; empty: none.
+    pub(super) header: Box<[u8]>,
+    /// Time of the last datagram.
+    seen: Cell<Moment>,
+    /// Datagrams of the client, and answers.
+    requests: Cell<u64>,
+    answers: Cell<u64>,
+    /// Why it has to end.
+    order: Cell<Option<Outcome>>,
+    pub(super) slot: Cell<Option<Slot>>,
+    pub(super) place: Cell<Option<FlowPlace>>,
+}
+
+/// Parts of a flow that begins.
+pub(super) struct NewFlow {
+    pub(super) session: LocalRc<StreamTask>,
+    pub(super) state: SharedStreamState,
+    pub(super) settings: FlowSettings,
+    pub(super) socket: DatagramSocket,
+    pub(super) server: SocketAddr,
+    pub(super) client: SocketAddr,
+    pub(super) local: Option<IpAddr>,
+    pub(super) header: Box<[u8]>,
+    pub(super) slot: Slot,
+}
+
+/// The server, or a router, has rejected a datagram: this one, or an earlier one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rejected;
+
+impl Flow {
+    pub(super) fn new(parts: NewFlow) -> Self {
+        let NewFlow { session, state, settings, socket, server, client, local, header, slot } = parts;
+        Self {
+            session,
+            state,
+            settings,
+            socket,
+            server,
+            client,
+            local,
+            header,
+            seen: Cell::new(rt::now()),
+            requests: Cell::new(0),
+            answers: Cell::new(0),
+            order: Cell::new(None),
+            slot: Cell::new(Some(slot)),
+            place: Cell::new(None),
+        }
+    }
+
+    /// Sends datagrams of the client to the server. Returns whether the system has taken them; otherwise they are lost.
+    ///
+    /// # Errors
+    /// [`Rejected`]: nothing was sent, and the flow has to end.
+    pub(super) fn forward(&self, datagrams: &Datagrams<'_>) -> Result<bool, Rejected> {
+        let before = self.socket.counts().unsent;
+        let is_sent = match self.header.is_empty() {
+            true => self.send(datagrams.bytes, datagrams.stride),
+            false => self.send_marked(datagrams),
+        };
+        if self.socket.counts().unsent != before {
+            return Err(Rejected);
+        }
+        self.seen.set(rt::now());
+        self.requests.set(self.requests.get() + datagrams.iter().count() as u64);
+        if let Ok(mut state) = self.state.try_borrow_mut() {
+            state.accounting.bytes.bytes_in += datagrams.bytes.len() as u64;
+            state.accounting.bytes.sent += if is_sent { datagrams.bytes.len() as u64 } else { 0 };
+            metrics::flowing(&self.session, &mut state);
+        }
+        Ok(is_sent)
+    }
+
+    /// Sends datagrams of that length, the last of which may be shorter. Returns whether the system has taken them.
+    fn send(&self, contents: &[u8], stride: usize) -> bool {
+        let segment_size = (stride < contents.len()).then_some(stride);
+        let mut transmits = [Transmit { destination: self.server, source: None, ecn: None, contents, segment_size }];
+        self.socket.try_send(&mut transmits) > 0
+    }
+
+    /// Sends datagrams, each after the PROXY header. Returns whether the system has taken all of them.
+    fn send_marked(&self, datagrams: &Datagrams<'_>) -> bool {
+        let mut marked = Vec::with_capacity(self.header.len() + datagrams.stride);
+        let send = |bytes: &[u8]| {
+            marked.clear();
+            marked.extend_from_slice(&self.header);
+            marked.extend_from_slice(bytes);
+            self.send(&marked, marked.len())
+        };
+        // All are sent, whatever becomes of one.
+        datagrams.iter().map(send).fold(true, |all, sent| all & sent)
+    }
+
+    /// Returns how well the client has proven its address, with a datagram that it sends now.
+    pub(super) fn standing(&self) -> Standing {
+        if self.answers.get() > 0 { Standing::Proven } else { Standing::New }
+    }
+
+    /// Whether the client's next datagram belongs to another flow (`proxy-requests`).
+    pub(super) fn is_used_up(&self) -> bool {
+        self.settings.requests.is_some_and(|most| self.requests.get() >= u64::from(most.get()))
+    }
+
+    /// Whether all answers have come that are expected (`proxy-responses`).
+    pub(super) fn is_answered(&self) -> bool {
+        let each = self.settings.responses.map(u64::from);
+        each.is_some_and(|each| self.answers.get() >= self.requests.get().saturating_mul(each))
+    }
+
+    /// Returns the outcome of a flow without a datagram for the idle time: that is how most flows end. A server that should have
+    /// answered and never has is at fault.
+    fn outcome_when_idle(&self) -> Outcome {
+        let is_silent = self.answers.get() == 0 && self.settings.responses != Some(0);
+        if is_silent { Outcome::new(Cause::ServerTimeout, Phase::Data) } else { Outcome::default() }
+    }
+
+    /// Makes its task end it.
+    pub(super) fn end(&self, outcome: Outcome) {
+        self.order.set(Some(outcome));
+        self.session.wake();
+    }
+
+    /// Passes answers on to the client.
+    fn answer(&self, clients: &ClientSocket, batch: &ReceiveBatch) {
+        let (mut received, mut sent, mut count) = (0, 0, 0);
+        for datagrams in batch.iter() {
+            let number = datagrams.iter().count();
+            if datagrams.stride > self.settings.payload {
+                clients.count(number, |counters| &counters.oversized);
+                continue;
+            }
+            let contents = datagrams.bytes;
+            let segment_size = (datagrams.stride < contents.len()).then_some(datagrams.stride);
+            let answer = Transmit { destination: self.client, source: self.local, ecn: None, contents, segment_size };
+            received += contents.len() as u64;
+            count += number as u64;
+            if clients.answer(answer, &datagrams) {
+                sent += contents.len() as u64;
+            }
+        }
+        self.seen.set(rt::now());
+        self.answers.set(self.answers.get() + count);
+        if let Ok(mut state) = self.state.try_borrow_mut() {
+            state.accounting.bytes.received += received;
+            state.accounting.bytes.bytes_out += sent;
+            metrics::flowing(&self.session, &mut state);
+        }
+    }
+
+    /// Passes answers on until it has to end. Returns its outcome; `None`: its task was killed.
+    pub(super) async fn serve(&self, clients: &ClientSocket) -> Option<Outcome> {
+        self.session.register().await;
+        let mut timer = rt::Timer::new();
+        let mut batch = ReceiveBatch::new();
+        std::future::poll_fn(|cx| self.poll(cx, clients, &mut timer, &mut batch)).await
+    }
+
+    /// Ready once it has ended. `None`: its task was killed.
+    fn poll(
+        &self,
+        cx: &mut Context<'_>,
+        clients: &ClientSocket,
+        timer: &mut rt::Timer,
+        batch: &mut ReceiveBatch,
+    ) -> Poll<Option<Outcome>> {
+        loop {
+            if self.session.is_killed() {
+                return Poll::Ready(None);
+            }
+            if let Some(outcome) = self.order.get() {
+                return Poll::Ready(Some(outcome));
+            }
+            match self.socket.poll_receive(cx, batch) {
+                Poll::Ready(Ok(())) => {
+                    self.answer(clients, batch);
+                    batch.clear();
+                    if self.is_answered() {
+                        return Poll::Ready(Some(Outcome::default()));
+                    }
+                }
+                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::ResourceBusy => {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Poll::Ready(Err(_)) => return Poll::Ready(Some(REJECTED)),
+                Poll::Pending => break,
+            }
+        }
+        let due = self.seen.get() + self.settings.idle;
+        if due <= rt::now() {
+            return Poll::Ready(Some(self.outcome_when_idle()));
+        }
+        loop {
+            timer.arm(Some(self.seen.get() + self.settings.idle));
+            if timer.poll_expired(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Frees its slot of the server.
+    fn release(&self) {
+        let Some(slot) = self.slot.take() else { return };
+        let counts = slot.release();
+        if let Ok(mut state) = self.state.try_borrow_mut() {
+            state.attempts.counts = Some(counts);
+        }
+    }
+
+    /// Ends it for the benefit of another flow, which may have its slots at once.
+    pub(super) fn evict(&self) {
+        drop(self.session.take_slots());
+        self.release();
+        self.end(EVICTED);
+    }
+
+    /// Concludes it: its slot is free, its log line is written.
+    pub(super) fn conclude(&self, outcome: Option<Outcome>) {
+        let session = &self.session;
+        let proxy = session.proxy();
+        if outcome == Some(REJECTED)
+            && let Some(server) = self.state.borrow().route.server
+        {
+            ejections::observe(&session.worker, proxy, server, || ejections::FAILED);
+            if let Some(server) = proxy.server(server) {
+                observe(&session.worker, proxy, server, Sign::Ill(Symptom::Connection));
+            }
+        }
+        self.release();
+        match outcome {
+            None => session.conclude_killed(),
+            Some(outcome) => {
+                if let Ok(mut state) = self.state.try_borrow_mut() {
+                    state.outcome = outcome;
+                }
+                conclude::conclude(session, SharedStreamState::clone(&self.state));
+            }
+        }
+        leave(session);
+    }
+}
+
+/// Outcome of a flow that had to make room for another one.
+const EVICTED: Outcome = Outcome::new(Cause::Resource, Phase::Data);
+
+/// Outcome of a flow whose server has rejected a datagram.
+pub(super) const REJECTED: Outcome = Outcome::new(Cause::Server, Phase::Data);

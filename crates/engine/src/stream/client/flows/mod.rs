@@ -1,0 +1,240 @@
+//! Load balancing of datagrams (`udp-lb`): a worker's view of one UDP socket, and the flows of its clients. Must never queue a
+//! datagram.
+
+mod begin;
+mod client_socket;
+mod flow;
+mod flow_table;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use rt::net::{Datagrams, ReceiveBatch};
+
+use crate::datagram_queue::Order;
+use crate::datagram_sockets::{DatagramListening, DatagramPlace};
+use crate::frontends::Opening;
+use crate::quic_listener::{enter, opening};
+use crate::service::activity::count;
+use crate::stream_state::Outcome;
+use crate::succession::Succession;
+use crate::worker::Worker;
+use client_socket::ClientSocket;
+use flow::{Flow, REJECTED};
+use flow_table::{FlowKey, FlowTable};
+
+/// Number of batches that are processed before other tasks run.
+const BATCHES: usize = 16;
+
+/// Pause after an error of the system, about memory for example.
+const REST: Duration = Duration::from_millis(100);
+
+/// A UDP socket and its flows.
+struct Listener {
+    clients: ClientSocket,
+    /// Identifies the listener among those that wait for a slot.
+    key: u64,
+    table: RefCell<FlowTable<Rc<Flow>>>,
+}
+
+/// Serves a UDP socket until the process stops and its last flow has ended. `accepting` is dropped as soon as no further flow
+/// begins.
+pub(crate) async fn serve<A>(worker: Rc<Worker>, place: DatagramListening, number: usize, accepting: A) {
+    let (place, socket) = place.split();
+    worker.watch_stop().await;
+    let succession = worker.process.service::<Succession>().clone();
+    // An older process that receives from the same socket stops first.
+    std::future::poll_fn(|cx| succession.predecessors().poll_taken(cx)).await;
+    let key = ((worker.id as u64) << 32) | number as u64;
+    let listener =
+        Rc::new(Listener { clients: ClientSocket::new(worker, socket, place), key, table: RefCell::default() });
+    let (mut accepting, mut reception) = (Some(accepting), Reception::default());
+    std::future::poll_fn(|cx| poll(cx, &listener, &mut accepting, &mut reception)).await;
+}
+
+/// State of receiving.
+#[derive(Default)]
+struct Reception {
+    batch: ReceiveBatch,
+    /// Ends the pause after an error of the system.
+    pause: rt::Timer,
+}
+
+/// Ready once no flow may begin, and none is left.
+fn poll<A>(
+    cx: &mut Context<'_>,
+    listener: &Rc<Listener>,
+    accepting: &mut Option<A>,
+    reception: &mut Reception,
+) -> Poll<()> {
+    let ClientSocket { place, socket, worker, .. } = &listener.clients;
+    let state = opening(place, &worker.process);
+    process_orders(cx, place);
+    if place.is_taken() {
+        // The task is woken by an order when the socket is to be read again.
+        socket.stop_watching();
+    } else if reception.pause.deadline().is_none() || reception.pause.poll_expired(cx).is_ready() {
+        reception.pause.arm(None);
+        receive(cx, listener, state, reception);
+    }
+    let is_in_use = place.note_connections(listener.table.borrow().len() > 0);
+    if state == Opening::Shut {
+        accepting.take();
+        if !is_in_use {
+            return Poll::Ready(());
+        }
+    }
+    Poll::Pending
+}
+
+/// Receives what has arrived.
+fn receive(cx: &mut Context<'_>, listener: &Rc<Listener>, state: Opening, reception: &mut Reception) {
+    let Reception { batch, pause } = reception;
+    for _ in 0..BATCHES {
+        match listener.clients.socket.poll_receive(cx, batch) {
+            Poll::Pending => return,
+            Poll::Ready(Ok(())) => batch.iter().for_each(|datagrams| listener.take(&datagrams, state)),
+            Poll::Ready(Err(_)) => {
+                pause.arm(Some(rt::now() + REST));
+                let _ = pause.poll_expired(cx);
+                return;
+            }
+        }
+        batch.clear();
+    }
+    cx.waker().wake_by_ref();
+}
+
+/// Answers the questions of other processes: there are no handshakes.
+fn process_orders(cx: &mut Context<'_>, place: &DatagramPlace) {
+    let Some(queue) = place.queue() else { return };
+    while let Poll::Ready(order) = queue.poll_next(cx) {
+        if let Order::Report(part) = order {
+            part.report(Vec::new());
+        }
+    }
+}
+
+impl Listener {
+    /// Passes datagrams of a client on. Those that the kernel has joined are separated if they may belong to several flows.
+    fn take(self: &Rc<Self>, datagrams: &Datagrams<'_>, state: Opening) {
+        let generation = self.clients.worker.generation();
+        let settings = generation.proxy(self.clients.place.owner().frontend).flows.as_ref();
+        let are_apart = settings.is_some_and(|flows| flows.requests.is_some() || flows.responses == Some(0));
+        if !are_apart {
+            return self.pass(datagrams, state);
+        }
+        for bytes in datagrams.iter() {
+            self.pass(&Datagrams { bytes, stride: bytes.len().max(1), ..*datagrams }, state);
+        }
+    }
+
+    /// Passes datagrams of one flow on: to its server, or to one that is chosen now.
+    fn pass(self: &Rc<Self>, datagrams: &Datagrams<'_>, state: Opening) {
+        let key = FlowKey { peer: datagrams.peer, local: datagrams.local_ip };
+        let known = self.table.borrow().find(&key).map(|(place, flow)| (place, Rc::clone(flow)));
+        if let Some((place, flow)) = known {
+            if datagrams.stride > flow.settings.payload {
+                return self.clients.count(datagrams.iter().count(), |counters| &counters.oversized);
+            }
+            if let Ok(is_sent) = flow.forward(datagrams) {
+                if !is_sent {
+                    self.clients.count(datagrams.iter().count(), |counters| &counters.unsent);
+                }
+                let mut table = self.table.borrow_mut();
+                table.touch(place, flow.standing());
+                if flow.is_used_up() {
+                    table.detach(place);
+                }
+                return;
+            }
+            // The server has rejected an earlier datagram: this one goes to another flow.
+            self.forget(&flow);
+            flow.end(REJECTED);
+        }
+        if state == Opening::Open {
+            self.begin(key, datagrams);
+        }
+    }
+
+    /// Begins a flow, if limits and rates allow it now.
+    fn begin(self: &Rc<Self>, key: FlowKey, datagrams: &Datagrams<'_>) {
+        let worker = &self.clients.worker;
+        let generation = worker.generation();
+        let owner = self.clients.place.owner();
+        let payload = generation.proxy(owner.frontend).flows.as_ref().map(|flows| flows.payload);
+        if payload.is_none_or(|most| datagrams.stride > most) {
+            return self.clients.count(datagrams.iter().count(), |counters| &counters.oversized);
+        }
+        let is_privileged = generation.program.global.reject_privileged_ports && datagrams.peer.port() < 1024;
+        if is_privileged || rt::memory_is_scarce() {
+            return self.clients.count(datagrams.iter().count(), |counters| &counters.refused);
+        }
+        let slots = enter(worker, owner, self.key).or_else(|| {
+            self.evict();
+            enter(worker, owner, self.key)
+        });
+        let Some(slots) = slots else {
+            return self.clients.count(datagrams.iter().count(), |counters| &counters.refused);
+        };
+        count(&worker.activity.accepted);
+        let Some(flow) = begin::begin(&self.clients, datagrams, slots) else { return };
+        let place = self.table.borrow_mut().insert(key, Rc::clone(&flow));
+        flow.place.set(Some(place));
+        if flow.forward(datagrams).is_err() {
+            flow.end(REJECTED);
+        } else if flow.is_used_up() {
+            self.table.borrow_mut().detach(place);
+        }
+        if flow.is_answered() {
+            // The client's next datagram begins another flow.
+            self.forget(&flow);
+            flow.end(Outcome::default());
+        }
+        let (tag, listener) = (flow.session.tag(), Rc::clone(self));
+        rt::spawn_with(rt::Class::Normal, tag, (listener, flow), |(listener, flow)| run(listener, flow));
+    }
+
+    /// Ends the flow of this socket that is worth least, and frees its slot.
+    fn evict(&self) {
+        let evicted = {
+            let mut table = self.table.borrow_mut();
+            let place = table.oldest();
+            place.and_then(|place| table.remove(place))
+        };
+        if let Some(flow) = evicted {
+            self.clients.count(1, |counters| &counters.evicted);
+            flow.place.set(None);
+            flow.evict();
+        }
+    }
+
+    /// Removes a flow from the table.
+    fn forget(&self, flow: &Flow) {
+        if let Some(place) = flow.place.take() {
+            self.table.borrow_mut().remove(place);
+            if self.table.borrow().len() == 0 {
+                self.wake();
+            }
+        }
+    }
+
+    /// Wakes the task of the socket: its last flow has ended.
+    fn wake(&self) {
+        if let Some(queue) = self.clients.place.queue() {
+            queue.wake();
+        }
+    }
+}
+
+/// Serves a flow until it ends.
+async fn run(listener: Rc<Listener>, flow: Rc<Flow>) {
+    let outcome = flow.serve(&listener.clients).await;
+    listener.forget(&flow);
+    if outcome == Some(REJECTED) {
+        listener.clients.count(1, |counters| &counters.rejected);
+    }
+    flow.conclude(outcome);
+}

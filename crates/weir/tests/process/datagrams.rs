@@ -1,0 +1,232 @@
+//! `udp-lb` over real sockets: reloads, rejections by the kernel, a name server. `RELOADS=100` runs longer.
+
+use crate::quic_sockets::{free_address, sockets};
+use crate::reload::Service;
+use crate::services::program;
+use crate::support::{Folder, Running, connect, exchange, free_port, get, line, wait_until};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::process::Command;
+use std::time::Duration;
+
+/// Waits for answers for at most this time.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A server that answers each datagram with its name and the datagram, until the test ends.
+struct Server {
+    address: SocketAddr,
+}
+
+impl Server {
+    fn start(name: &'static str) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let address = socket.local_addr().expect("bound");
+        std::thread::spawn(move || {
+            let mut place = [0; 2048];
+            while let Ok((length, from)) = socket.recv_from(&mut place) {
+                let answer = [name.as_bytes(), b":", &place[..length]].concat();
+                let _ = socket.send_to(&answer, from);
+            }
+        });
+        Self { address }
+    }
+}
+
+/// A client with a port of its own.
+struct Client(UdpSocket);
+
+impl Client {
+    fn of(to: (Ipv4Addr, u16)) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        socket.connect(to).expect("an address");
+        socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        Self(socket)
+    }
+
+    /// Sends a datagram and returns its answer; `None`: the kernel has rejected it.
+    fn try_ask(&self, text: &str) -> Option<String> {
+        self.0.send(text.as_bytes()).ok()?;
+        let mut place = [0; 2048];
+        let length = self.0.recv(&mut place).ok()?;
+        String::from_utf8(place[..length].to_vec()).ok()
+    }
+
+    fn ask(&self, text: &str) -> String {
+        self.try_ask(text).expect("an answer")
+    }
+}
+
+/// A section at an address, with these lines.
+fn section((address, port): (Ipv4Addr, u16), lines: &str) -> String {
+    format!("udp-lb dns\n    dgram-bind {address}:{port}\n    timeout client 1m\n{lines}\n")
+}
+
+/// A frontend whose answers show that the process serves.
+fn web(port: &str) -> String {
+    format!(
+        "frontend web\n    mode http\n    timeout client 10s\n    bind 127.0.0.1:{port}\n    http-request return status 200\n"
+    )
+}
+
+fn start(folder: &Folder, global: &str, sections: &str, arguments: &[&str]) -> Running {
+    let port = free_port();
+    let api = folder.path("api");
+    let text =
+        format!("global\n    nbthread 3\n    stats socket {} level admin expose-fd listeners\n{global}", api.display());
+    let file = folder.write(&format!("{port}.cfg"), &format!("{text}{}{sections}", web(&port.to_string())));
+    let running = Running::weir(&[&["-db", "-f", &file], arguments].concat());
+    wait_until("the process serves", || exchange(&mut connect(port), &get("/")).0 == 200);
+    running
+}
+
+/// Two servers of which the first one has no process: the kernel tells so.
+#[test]
+fn a_rejected_datagram_is_noticed() {
+    let (folder, at) = (Folder::new(), free_address());
+    let gone = UdpSocket::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
+    let there = Server::start("there");
+    let lines = format!(
+        "    balance first\n    default-server check inter 100ms fall 1\n    server gone {gone}\n    server there {}",
+        there.address
+    );
+    let _weir = start(&folder, "", &section(at, &lines), &[]);
+    // The check of the first one is rejected as well.
+    wait_until("a server that is there is chosen", || {
+        let client = Client::of(at);
+        client.0.set_read_timeout(Some(Duration::from_millis(100))).expect("a socket");
+        client.try_ask("1").as_deref() == Some("there:1")
+    });
+}
+
+#[test]
+fn flows_survive_reloads_in_place() {
+    let reloads = std::env::var("RELOADS").ok().and_then(|count| count.parse().ok()).unwrap_or(5);
+    let at = free_address();
+    let (a, b) = (Server::start("a"), Server::start("b"));
+    let sections = |lines: &str| {
+        let servers = format!("    server a {}\n    server b {}\n{lines}", a.address, b.address);
+        format!("{}{}", web("PORT"), section(at, &servers))
+    };
+    let service = Service::start_with("    nbthread 3\n", &sections(""), Folder::new());
+    let before = sockets(at.0, at.1);
+    assert_eq!(before.len(), 3);
+    let clients: Vec<_> = (0..20).map(|_| Client::of(at)).collect();
+    let asked = |text: &str| clients.iter().map(|client| client.ask(text)).collect::<Vec<_>>();
+    let first = asked("q");
+    assert!(["a:q", "b:q"].iter().all(|answer| first.iter().any(|found| found == answer)), "{first:?}");
+    for number in 0..reloads {
+        service.write("    nbthread 3\n", &sections(&format!("    proxy-requests {}", 1_000 + number)));
+        let answer = service.reload();
+        assert!(answer.starts_with("Success=1\n") && answer.contains("Reloaded in place"), "{answer}");
+        assert_eq!(asked("q"), first);
+    }
+    assert_eq!(sockets(at.0, at.1), before);
+}
+
+/// A successor gets the sockets; a hash keeps clients where they were.
+#[test]
+fn a_successor_serves_the_clients() {
+    let (folder, at) = (Folder::new(), free_address());
+    let (a, b) = (Server::start("a"), Server::start("b"));
+    let lines = format!("    balance hash src_port\n    server a {}\n    server b {}", a.address, b.address);
+    let old = start(&folder, "", &section(at, &lines.replace("client 1m", "client 1s")), &[]);
+    let before = sockets(at.0, at.1);
+    let clients: Vec<_> = (0..20).map(|_| Client::of(at)).collect();
+    let asked = |text: &str| clients.iter().map(|client| client.ask(text)).collect::<Vec<_>>();
+    let first = asked("q");
+    let (api, id) = (folder.path("api").display().to_string(), old.id().to_string());
+    let global = "    hard-stop-after 1s\n";
+    let _new = start(&folder, global, &section(at, &lines), &["-x", &api, "-sf", &id]);
+    assert_eq!(asked("q"), first);
+    assert_eq!(sockets(at.0, at.1), before);
+    // Its flows are idle, and it is told to end them.
+    old.send(rustix::process::Signal::TERM);
+    drop(old.finish());
+    assert_eq!(asked("q"), first);
+}
+
+#[test]
+fn an_inherited_socket_receives_datagrams() {
+    let folder = Folder::new();
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let port = socket.local_addr().expect("bound").port();
+    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::empty()).expect("own");
+    let server = Server::start("s");
+    let lines = format!("udp-lb dns\n    dgram-bind fd@{}\n    server s {}\n", socket.as_raw_fd(), server.address);
+    let _weir = start(&folder, "", &lines, &[]);
+    drop(socket);
+    assert_eq!(Client::of((Ipv4Addr::LOCALHOST, port)).ask("1"), "s:1");
+}
+
+#[test]
+fn an_address_in_use_is_told() {
+    let folder = Folder::new();
+    let (address, port) = free_address();
+    let _taken = UdpSocket::bind((address, port)).expect("a socket");
+    let file = folder.write("a.cfg", &section((address, port), "    server s 127.0.0.1:1"));
+    let found = line(&format!("-db -f {file}"));
+    let expected = format!(
+        "Binding [{file}:2] for proxy dns: protocol udpv4: cannot bind socket (Address already in use) for [{address}:{port}]."
+    );
+    assert_eq!(found.code(), Some(1));
+    assert!(found.stderr.contains(&expected), "{expected}\n{}", found.stderr);
+}
+
+/// Two lines with one address would share its datagrams; so would one of QUIC.
+#[test]
+fn an_address_that_two_lines_name_is_an_error() {
+    let folder = Folder::new();
+    let at = (Ipv4Addr::LOCALHOST, 5_353);
+    let twice = section(at, "    dgram-bind 127.0.0.1:5353\n    server s 127.0.0.1:1");
+    let found = line(&format!("-c -f {}", folder.write("a.cfg", &twice)));
+    assert_eq!(found.code(), Some(1));
+    assert!(found.stderr.contains("has this UDP address already."), "{}", found.stderr);
+}
+
+/// Queries of dnsperf are answered by two servers of Unbound.
+#[test]
+fn name_servers_answer_through_it() {
+    let (Some(unbound), Some(dnsperf)) = (program("unbound"), program("dnsperf")) else { return };
+    let (folder, at) = (Folder::new(), free_address());
+    let servers: Vec<_> = (0..2)
+        .map(|number| {
+            let (address, port) = free_address();
+            let text = format!(
+                "server:\n interface: {address}@{port}\n port: {port}\n username: \"\"\n chroot: \"\"\n directory: \"{dir}\"\n \
+                 pidfile: \"\"\n use-syslog: no\n do-daemonize: no\n do-tcp: no\n access-control: 127.0.0.0/8 allow\n \
+                 local-zone: \"example.\" static\n local-data: \"www.example. 60 IN A 192.0.2.{number}\"\n\
+                 remote-control:\n control-enable: no\n",
+                dir = folder.path("").display(),
+            );
+            let file = folder.write(&format!("unbound{number}.conf"), &text);
+            let running = Running::start(Command::new(&unbound).args(["-d", "-c", &file]));
+            (running, format!("    server ns{number} {address}:{port} check inter 200ms\n"))
+        })
+        .collect();
+    let lines: String = servers.iter().map(|(_, line)| line.as_str()).collect();
+    // A query for www.example, which an answer has to follow.
+    let query = "000101000001000000000000037777770765786d61706c6500";
+    let query = query.replace("65786d61706c65", "6578616d706c65");
+    let check =
+        format!("    proxy-responses 1\n    option udp-check send-binary {query}00010001\n    timeout check 2s\n");
+    let _weir =
+        start(&folder, "", &section(at, &format!("{check}    default-server init-state down rise 1\n{lines}")), &[]);
+    let api = folder.path("api");
+    let show = |command: &str| {
+        use std::io::{Read as _, Write as _};
+        let mut stream = crate::support::connect_unix(&api);
+        stream.write_all(format!("{command}\n").as_bytes()).expect("sent");
+        stream.shutdown(std::net::Shutdown::Write).expect("open");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        answer
+    };
+    wait_until("both servers are up", || show("show stat dns 4 -1").matches(",L7OK,").count() == 2);
+    let queries = folder.write("queries", "www.example A\n");
+    let mut perf = Command::new(&dnsperf);
+    perf.args(["-s", &at.0.to_string(), "-p", &at.1.to_string(), "-d", &queries, "-n", "2000", "-c", "20", "-t", "10"]);
+    let found = crate::support::run(&mut perf);
+    assert!(found.stdout.contains("Queries completed:    2000 (100.00%)"), "{}{}", found.stdout, found.stderr);
+    let flows = show("show udp-lb");
+    assert!(flows.starts_with("udp-lb dns flows 0 evicted 0 refused 0 oversized 0"), "{flows}");
+}
