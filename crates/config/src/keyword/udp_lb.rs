@@ -101,7 +101,6 @@ pub(super) fn read(
     draft.spec.udp = Some(Box::default());
     draft.spec.check.method = CheckMethod::Udp(Vec::new());
     for line in &section.body {
-        let line = line;
         let mut context =
             ProxyContext { draft, holder, report: report.reborrow(), negation: negation::Negation::None, around };
         let words = (line.text(0), line.text(1));
