@@ -160,8 +160,9 @@ impl<'a> Upstream<'a> {
             }),
             Self::H2(request) => request.poll_stopped(cx).map(Ok),
             Self::H3(request) => request.poll_stopped(cx).map(Ok),
-            // The end of its answer is the end of the request.
-            Self::Fcgi(_) | Self::FcgiShare(_) => Poll::Ready(Ok(())),
+            // The application may read on until it has ended the request.
+            Self::Fcgi(_) | Self::FcgiShare(_) if self.application_has_answered() => Poll::Ready(Ok(())),
+            Self::Fcgi(_) | Self::FcgiShare(_) => Poll::Pending,
             Self::Service(_) => Poll::Pending,
         }
     }

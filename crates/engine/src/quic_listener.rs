@@ -270,7 +270,7 @@ fn begin(worker: &Rc<Worker>, place: &DatagramPlace, arrival: Arrival<'_>, key: 
     if arrival.wants_retry() {
         return arrival.retry();
     }
-    let Some(slots) = enter(worker, owner, key) else { return arrival.ignore() };
+    let Ok(slots) = enter(worker, owner, key) else { return arrival.ignore() };
     count(&worker.activity.accepted);
     let Some(link) = arrival.accept() else { return };
     let files = worker.process.service::<QlogFiles>();
@@ -279,19 +279,31 @@ fn begin(worker: &Rc<Worker>, place: &DatagramPlace, arrival: Arrival<'_>, key: 
     client::start_quic(worker, &frontend, owner.bind, link, slots);
 }
 
+/// Why a connection gets no slots now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoEntry {
+    /// A limit of connections is reached.
+    Full,
+    /// A rate is exceeded.
+    TooFast,
+}
+
 /// Takes the slots that a connection needs, if limits and rates allow it now.
-pub(crate) fn enter(worker: &Worker, owner: BindPlace, key: u64) -> Option<Entry> {
+///
+/// # Errors
+/// They do not.
+pub(crate) fn enter(worker: &Worker, owner: BindPlace, key: u64) -> Result<Entry, NoEntry> {
     let BindPlace { frontend, bind } = owner;
     let live = &worker.process.live;
     if let Some(slots) = live.enter_freely(frontend, bind) {
-        return Some(slots);
+        return Ok(slots);
     }
     let slots = live.enter_or_park(frontend, bind, key, Waker::noop());
     let Some(slots) = slots else {
         live.unpark(frontend, bind, key);
-        return None;
+        return Err(NoEntry::Full);
     };
-    let admission = live.admit(frontend, bind, rt::now(), key, Waker::noop()).ok()?;
+    let admission = live.admit(frontend, bind, rt::now(), key, Waker::noop()).map_err(|_| NoEntry::TooFast)?;
     admission.confirm();
-    Some(slots)
+    Ok(slots)
 }

@@ -173,14 +173,14 @@ fn relocated(
         of.iter().map(|(frontend, bind)| BindPlace { frontend: *frontend, bind: *bind }).collect()
     };
     for to in places(&addresses.came) {
-        let Some(wanted) = bind_at(next, to).filter(|bind| bind.listening.quic.is_some()) else { continue };
+        let Some(wanted) = bind_at(next, to).filter(|bind| bind.has_datagrams()) else { continue };
         let is_same = |place: &BindPlace| {
             let is_open = !process.service::<DatagramSockets>().at(place.frontend, place.bind).is_empty();
             is_open && bind_at(former, *place).is_some_and(|bind| socket_of(bind) == socket_of(wanted))
         };
         let Some(from) = places(&addresses.went).into_iter().find(is_same) else { continue };
         if bind_at(former, from).is_some_and(|bind| bind.listening.threads != wanted.listening.threads) {
-            return Err(format!("the threads of QUIC address '{}' change", wanted.text));
+            return Err(format!("the threads of UDP address '{}' change", wanted.text));
         }
         addresses.came.retain(|place| *place != (to.frontend, to.bind));
         addresses.went.retain(|place| *place != (from.frontend, from.bind));

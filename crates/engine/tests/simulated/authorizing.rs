@@ -143,6 +143,9 @@ fn without_a_decision_on_error_decides() {
         Fault::Sends("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"),
         Fault::Sends("HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
         Fault::Sends("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc"),
+        Fault::Sends("HTTP/1.1 000 OK\r\nContent-Length: 0\r\n\r\n"),
+        Fault::Sends("HTTP/1.1 099 OK\r\nContent-Length: 0\r\n\r\n"),
+        Fault::Sends("HTTP/1.1 999 OK\r\nContent-Length: 0\r\n\r\n"),
         Fault::Sends("SSH-2.0\r\n\r\n"),
         Fault::Long,
     ];

@@ -163,6 +163,28 @@ fn requests_with_other_samples_have_other_keys() {
     );
 }
 
+/// Credentials are part of every key: the server may decide by them whatever the configured key is.
+#[test]
+fn requests_with_other_credentials_have_other_keys() {
+    asked_by("http-request auth-request auth copy remote-user cache 10s key %[path]").run(|world| async move {
+        let asked = serve(&world, "");
+        let mut client = Peer::connect(WEIR).await;
+        let cookie = "Cookie: session=ann\r\n";
+        for (credentials, count) in [
+            ("Authorization: Basic YTpi\r\n", 1),
+            ("Authorization: Basic YTpi\r\n", 1),
+            ("", 2),
+            ("Proxy-Authorization: Basic YTpi\r\n", 3),
+            ("Authorization: Basic YTpi\r\nAuthorization: x\r\n", 4),
+            ("", 4),
+        ] {
+            assert_eq!(ask(&mut client, "/a", &format!("{cookie}{credentials}")).await, "200 ann ");
+            assert_eq!(asked.borrow().len(), count, "{credentials}");
+        }
+        world.forget_log();
+    });
+}
+
 #[test]
 fn two_rules_share_nothing() {
     let second = "http-request auth-request auth path /second copy x-other cache 10s key %[req.cook(session)]";

@@ -225,7 +225,7 @@ fn a_full_table_evicts_what_may_be_forged_first() {
             peer.ask("x").await;
         }
         assert_eq!(world.sessions(), 3);
-        world.expect_log(&["dns dns/* 0/0/0 3 RD 3/3/3/*/0 0/0", "dns dns/* 0/0/0 3 RD 3/3/3/*/0 0/0"]).await;
+        world.expect_log(&["dns dns/* 0/0/0 3 RD 3/3/2/*/0 0/0", "dns dns/* 0/0/0 3 RD 3/3/2/*/0 0/0"]).await;
         let server = proven.ask("3").await;
         assert_eq!(server, "a:3");
         sleep(2_100).await;
@@ -291,7 +291,7 @@ fn rules_and_hashes_choose_servers() {
     });
 }
 
-/// A server in maintenance keeps its flows and gets no new one; a command ends them.
+/// A server in drain keeps its flows and gets no new one; a command ends them.
 #[test]
 fn commands_drain_servers_and_end_flows() {
     section("").global(api::SOCKET).workers(&[2]).run(|world| async move {
@@ -449,6 +449,56 @@ fn lost_datagrams_and_evicted_flows_are_counted() {
         world.forget_log();
         api::order("clear counters all").await;
         assert!(api::ask("show udp-lb").await.contains("evicted 0 refused 0 oversized 0"));
+        sleep(2_100).await;
+        world.forget_log();
+    });
+}
+
+/// A client that goes on sending does not keep its flow to a server that is down.
+#[test]
+fn flows_leave_a_server_that_goes_down() {
+    let lines = "    timeout check 200\n    option udp-check send q\n    default-server check inter 1s fall 2";
+    let text = format!(
+        "udp-lb dns\n    dgram-bind {DNS}\n    timeout client 1m\n    balance first\n{lines}\n    server a {U1}\n    server b {U2}\n"
+    );
+    config(&text).run(|world| async move {
+        let first = Scope::new();
+        serve(&first, U1, "a", 1);
+        serve(&world.scope, U2, "b", 1);
+        let client = Peer::at(CLIENT);
+        // The first checks may have been before the servers.
+        sleep(5_000).await;
+        assert_eq!(client.ask("1").await, "a:1");
+        first.end();
+        sleep(10).await;
+        // It is there and answers nothing.
+        let _silent = Peer::at(U1);
+        let mut answers = Vec::new();
+        for _ in 0..30 {
+            client.send(DNS, b"2");
+            answers.extend(testkit::within(Duration::from_millis(200), client.receive()).await.unwrap_or_default());
+        }
+        assert_eq!(answers.last().map(|found| found.0.as_str()), Some("b:2"));
+        sleep(60_100).await;
+        world.forget_log();
+    });
+}
+
+/// A rate that is exceeded ends no flow.
+#[test]
+fn a_flow_beyond_a_rate_is_refused() {
+    let global = format!("    maxconnrate 2\n    {}", api::SOCKET);
+    section("").global(&global).workers(&[1]).run(|world| async move {
+        let _scope = both(&world);
+        let clients: Vec<_> = (0..3).map(|port| Peer::at(&format!("10.0.8.1:{}", 6_000 + port))).collect();
+        for client in &clients {
+            client.send(DNS, b"x");
+        }
+        sleep(10).await;
+        assert_eq!(world.sessions(), 2);
+        sleep(1_500).await;
+        let found = api::ask("show udp-lb").await;
+        assert!(found.contains("evicted 0 refused 1 "), "{found}");
         sleep(2_100).await;
         world.forget_log();
     });

@@ -210,7 +210,8 @@ impl Compiler<'_> {
             unchecked_level: if written.check.has_defaults { written.check.rise } else { 0 },
             agent: self.agent_check(written).map(Box::new),
             tracking: Tracking { proxy: names.proxy.unwrap_or_default(), ..Tracking::default() },
-            down_shuts_sessions: written.check.down_shuts_sessions,
+            // A client that goes on sending would keep its flow to a dead server for ever.
+            down_shuts_sessions: written.check.down_shuts_sessions || proxy.mode == Mode::Udp,
             up_shuts_backups: written.check.up_shuts_backups,
         })
     }

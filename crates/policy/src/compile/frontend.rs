@@ -232,7 +232,8 @@ impl Compiler<'_> {
     /// Reports lines that listen on the same address and share its connections, which is rarely intended.
     pub(super) fn tell_of_shared_addresses(&mut self, spec: &Spec) {
         let mut first: HashMap<String, Span> = HashMap::new();
-        let faces_clients = |proxy: &&ProxySpec| proxy.kind != ProxyKind::Backend && !proxy.disabled;
+        let faces_clients =
+            |proxy: &&ProxySpec| proxy.kind != ProxyKind::Backend && !proxy.disabled && proxy.udp.is_none();
         for bind in spec.proxies.iter().filter(faces_clients).flat_map(|proxy| &proxy.binds) {
             if !matches!(bind.address, AddressSpec::Inet { .. }) {
                 continue;

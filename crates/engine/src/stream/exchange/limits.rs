@@ -143,7 +143,9 @@ impl Exchange<'_> {
             Answer::Flowing => self.reply.step == FlowStep::AwaitsSink,
             Answer::Done => false,
         };
-        let limit = if writes { self.terms.client } else { self.terms.upload };
+        // The rest of an upload has the client's own time once the answer is complete.
+        let is_clients = writes || self.reply.progress == Answer::Done;
+        let limit = if is_clients { self.terms.client } else { self.terms.upload };
         limit.and_then(|limit| Some(silence(reads, writes, &self.client_side)? + limit))
     }
 

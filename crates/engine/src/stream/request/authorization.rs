@@ -25,6 +25,9 @@ use crate::worker::SharedStreamState;
 /// Time for the answer if the backend has no `timeout server`.
 const ANSWER: Duration = Duration::from_secs(60);
 
+/// Message about an answer whose fields do not fit.
+const NO_ROOM: &str = "the request has no room for its fields";
+
 /// Why a request is not allowed.
 pub(super) enum Unauthorized {
     /// The server has refused it.
@@ -57,7 +60,7 @@ pub(super) async fn authorize(context: &mut RequestContext<'_>, rule: &AuthReque
     client_abort::note_wait(&context.state);
     match asked {
         Ok((answer, _)) if (300..500).contains(&answer.head.status()) => Err(Unauthorized::Refused(refusal(&answer))),
-        Ok((answer, server)) => {
+        Ok((answer, server)) if (200..300).contains(&answer.head.status()) => {
             let state = &mut *context.state.borrow_mut();
             if admit(session, state, rule, &answer.head.fields) {
                 if let Some(storing) = storing {
@@ -66,7 +69,13 @@ pub(super) async fn authorize(context: &mut RequestContext<'_>, rule: &AuthReque
                 return Ok(());
             }
             withdraw(session, state, rule);
-            undecided::report(session, state, rule, &Undecided::new(server, "the request has no room for its fields"));
+            undecided::report(session, state, rule, &Undecided::new(server, NO_ROOM));
+            undecided(rule)
+        }
+        // Other numbers have no meaning (RFC 9110, section 15).
+        Ok((_, server)) => {
+            let failed = Undecided::new(server, "its answer has an invalid status");
+            undecided::report(session, &mut context.state.borrow_mut(), rule, &failed);
             undecided(rule)
         }
         Err(failed) => {

@@ -37,8 +37,17 @@ pub(super) fn admit(session: &Session, state: &mut StreamState, rule: &AuthReque
 pub(super) fn is_known(session: &Session, state: &mut StreamState, rule: &AuthRequest, key: &mut Vec<u8>) -> bool {
     let Some(cache) = cache(session, state, rule, key) else { return false };
     let Some(found) = cache.find(key, rt::now()) else { return false };
+    // The server is asked about the request as it was.
+    let before = rule.copies().any(|name| state.request.contains(name)).then(|| state.request.clone());
     withdraw(session, state, rule);
-    admit(session, state, rule, &found)
+    let is_admitted = admit(session, state, rule, &found);
+    if !is_admitted {
+        match before {
+            Some(before) => state.request = before,
+            None => withdraw(session, state, rule),
+        }
+    }
+    is_admitted
 }
 
 /// Returns the cache of a rule, and renders the key of the request. `None`: the rule has no cache, or the request has no key.
@@ -50,7 +59,21 @@ fn cache<'s>(
 ) -> Option<&'s Arc<DecisionCache>> {
     let caching = rule.caching.as_ref()?;
     let cache = session.generation().decisions.get(caching.place)?;
-    EvalContext::request(session, state).lend(|context| caching.render_key(context, key)).then_some(cache)
+    let has_key = EvalContext::request(session, state).lend(|context| caching.render_key(context, key));
+    append_credentials(state, key);
+    has_key.then_some(cache)
+}
+
+/// Appends the credentials of the request, which a server may decide by whatever the configured key is.
+fn append_credentials(state: &StreamState, key: &mut Vec<u8>) {
+    for name in [&b"authorization"[..], b"proxy-authorization"] {
+        for value in state.request.fields.all(name) {
+            key.extend_from_slice(&(value.len() as u64).to_le_bytes());
+            key.extend_from_slice(value);
+        }
+        // The end of the list: no value is that long.
+        key.extend_from_slice(&u64::MAX.to_le_bytes());
+    }
 }
 
 /// A permission that is stored once the server has given it.

@@ -195,9 +195,15 @@ impl DatagramSocket {
             Ok(Some(_)) if are_named() => Ok(Readiness::Ready),
             Ok(_) => Ok(Readiness::Drained),
             // A router's or a peer's message about an earlier datagram. This call has removed it.
-            Err(error) if self.naming != Naming::Connected && is_about_a_datagram(&error) => Ok(Readiness::Ready),
+            Err(error) if is_about_a_datagram(&error) && !self.is_rejection(&error) => Ok(Readiness::Ready),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether an error means that the only peer of a connected socket does not receive. A path that is too narrow concerns
+    /// single datagrams.
+    fn is_rejection(&self, error: &io::Error) -> bool {
+        self.naming == Naming::Connected && error.raw_os_error() != Some(libc::EMSGSIZE)
     }
 
     /// Sends from the front of `transmits`; returns how many are done, at least one. Datagrams that the kernel refuses

@@ -90,14 +90,16 @@ impl Flow {
     /// # Errors
     /// [`Rejected`]: nothing was sent, and the flow has to end.
     pub(super) fn forward(&self, datagrams: &Datagrams<'_>) -> Result<bool, Rejected> {
-        let before = self.socket.counts().unsent;
-        let is_sent = match self.header.is_empty() {
+        let before = self.socket.counts();
+        let is_accepted = match self.header.is_empty() {
             true => self.send(datagrams.bytes, datagrams.stride),
             false => self.send_marked(datagrams),
         };
-        if self.socket.counts().unsent != before {
+        let after = self.socket.counts();
+        if after.unsent != before.unsent {
             return Err(Rejected);
         }
+        let is_sent = is_accepted && after.too_large == before.too_large;
         self.seen.set(rt::now());
         self.requests.set(self.requests.get() + datagrams.iter().count() as u64);
         if let Ok(mut state) = self.state.try_borrow_mut() {
@@ -160,7 +162,7 @@ impl Flow {
     /// Passes answers on to the client.
     fn answer(&self, clients: &ClientSocket, batch: &ReceiveBatch) {
         let (mut received, mut sent, mut count) = (0, 0, 0);
-        for datagrams in batch.iter() {
+        for datagrams in batch.iter().filter(|datagrams| is_from(datagrams, self.server)) {
             let number = datagrams.iter().count();
             if datagrams.stride > self.settings.payload {
                 clients.count(number, |counters| &counters.oversized);
@@ -275,6 +277,11 @@ impl Flow {
         }
         leave(session);
     }
+}
+
+/// Whether datagrams come from a server. A socket receives from others until it is connected, with its port being known.
+fn is_from(datagrams: &Datagrams<'_>, server: SocketAddr) -> bool {
+    (datagrams.peer.ip(), datagrams.peer.port()) == (server.ip().to_canonical(), server.port())
 }
 
 /// Outcome of a flow that had to make room for another one.

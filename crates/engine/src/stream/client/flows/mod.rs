@@ -16,13 +16,13 @@ use rt::net::{Datagrams, ReceiveBatch};
 use crate::datagram_queue::Order;
 use crate::datagram_sockets::{DatagramListening, DatagramPlace};
 use crate::frontends::Opening;
-use crate::quic_listener::{enter, opening};
+use crate::quic_listener::{NoEntry, enter, opening};
 use crate::service::activity::count;
 use crate::stream_state::Outcome;
 use crate::succession::Succession;
 use crate::worker::Worker;
 use client_socket::ClientSocket;
-use flow::{Flow, REJECTED};
+use flow::{Flow, REJECTED, Rejected};
 use flow_table::{FlowKey, FlowTable};
 
 /// Number of batches that are processed before other tasks run.
@@ -140,9 +140,7 @@ impl Listener {
                 return self.clients.count(datagrams.iter().count(), |counters| &counters.oversized);
             }
             if let Ok(is_sent) = flow.forward(datagrams) {
-                if !is_sent {
-                    self.clients.count(datagrams.iter().count(), |counters| &counters.unsent);
-                }
+                self.count_unsent(is_sent, datagrams);
                 let mut table = self.table.borrow_mut();
                 table.touch(place, flow.standing());
                 if flow.is_used_up() {
@@ -156,6 +154,15 @@ impl Listener {
         }
         if state == Opening::Open {
             self.begin(key, datagrams);
+        } else {
+            self.clients.count(datagrams.iter().count(), |counters| &counters.refused);
+        }
+    }
+
+    /// Counts datagrams that the system has not taken.
+    fn count_unsent(&self, is_sent: bool, datagrams: &Datagrams<'_>) {
+        if !is_sent {
+            self.clients.count(datagrams.iter().count(), |counters| &counters.unsent);
         }
     }
 
@@ -172,26 +179,35 @@ impl Listener {
         if is_privileged || rt::memory_is_scarce() {
             return self.clients.count(datagrams.iter().count(), |counters| &counters.refused);
         }
-        let slots = enter(worker, owner, self.key).or_else(|| {
-            self.evict();
+        let slots = enter(worker, owner, self.key).or_else(|refusal| {
+            if refusal == NoEntry::Full {
+                self.evict();
+            }
             enter(worker, owner, self.key)
         });
-        let Some(slots) = slots else {
+        let Ok(slots) = slots else {
             return self.clients.count(datagrams.iter().count(), |counters| &counters.refused);
         };
         count(&worker.activity.accepted);
         let Some(flow) = begin::begin(&self.clients, datagrams, slots) else { return };
         let place = self.table.borrow_mut().insert(key, Rc::clone(&flow));
         flow.place.set(Some(place));
-        if flow.forward(datagrams).is_err() {
-            flow.end(REJECTED);
-        } else if flow.is_used_up() {
-            self.table.borrow_mut().detach(place);
-        }
-        if flow.is_answered() {
-            // The client's next datagram begins another flow.
-            self.forget(&flow);
-            flow.end(Outcome::default());
+        match flow.forward(datagrams) {
+            Err(Rejected) => {
+                self.forget(&flow);
+                flow.end(REJECTED);
+            }
+            Ok(_) if flow.is_answered() => {
+                // The client's next datagram begins another flow.
+                self.forget(&flow);
+                flow.end(Outcome::default());
+            }
+            Ok(is_sent) => {
+                self.count_unsent(is_sent, datagrams);
+                if flow.is_used_up() {
+                    self.table.borrow_mut().detach(place);
+                }
+            }
         }
         let (tag, listener) = (flow.session.tag(), Rc::clone(self));
         rt::spawn_with(rt::Class::Normal, tag, (listener, flow), |(listener, flow)| run(listener, flow));
@@ -229,10 +245,24 @@ impl Listener {
     }
 }
 
+/// Removes a flow from its table, also if its task panics.
+struct Presence {
+    listener: Rc<Listener>,
+    flow: Rc<Flow>,
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.listener.forget(&self.flow);
+    }
+}
+
 /// Serves a flow until it ends.
 async fn run(listener: Rc<Listener>, flow: Rc<Flow>) {
+    let presence = Presence { listener, flow };
+    let Presence { listener, flow } = &presence;
     let outcome = flow.serve(&listener.clients).await;
-    listener.forget(&flow);
+    listener.forget(flow);
     if outcome == Some(REJECTED) {
         listener.clients.count(1, |counters| &counters.rejected);
     }
