@@ -264,7 +264,7 @@ impl Connection {
             let reader = MessageReader::with_sessions(Role::Server, max_head, webtransport);
             let cell = Rc::new(StreamCell::new(id, reader));
             self.shared.state.borrow_mut().push(Rc::clone(&cell));
-            if self.limit.is_some_and(|limit| id.number() >= limit) {
+            if self.is_late(id) {
                 self.reject(&cell);
                 continue;
             }
@@ -281,13 +281,21 @@ impl Connection {
         }
     }
 
-    /// Rejects a request that was not processed. A client sends few of them before it has received GOAWAY. A stream of a session is none.
+    /// Whether a request has begun after GOAWAY.
+    fn is_late(&self, id: StreamId) -> bool {
+        self.limit.is_some_and(|limit| id.number() >= limit)
+    }
+
+    /// Rejects a request that was not processed. A client sends few of them before it has received GOAWAY. A stream of a session is
+    /// none, which its first bytes tell.
     fn reject(&self, cell: &StreamCell) {
         let has_sessions = self.shared.state.borrow().sessions.is_some();
         if has_sessions {
             let reading = self.shared.read_head(cell, &mut cell.half());
-            if let Reading::Session(session) = reading {
-                return self.shared.take_stream(cell, session);
+            match reading {
+                Reading::Session(session) => return self.shared.take_stream(cell, session),
+                Reading::Blocked => return,
+                Reading::Head | Reading::Payload | Reading::Ended | Reading::Failed => {}
             }
         }
         self.shared.abort(cell, &cell.half(), ErrorCode::RequestRejected);
@@ -328,7 +336,11 @@ impl Connection {
         let Some(cell) = self.shared.state.borrow().stream(id) else { return self.shared.note_of_session(id) };
         let has_head = cell.half().has_head;
         if !has_head {
-            self.read_head(&cell);
+            if self.is_late(id) {
+                self.reject(&cell);
+            } else {
+                self.read_head(&cell);
+            }
             return Ok(());
         }
         let half = &mut *cell.half();

@@ -92,6 +92,18 @@ impl Session {
         [own, self.origin.raw_streams(at).beginning(&expected).unwrap().0]
     }
 
+    /// As [`Self::up`], but the beginning arrives in two pieces.
+    async fn up_in_pieces(&mut self, direction: Direction, bytes: &[u8]) {
+        let whole = [&self.here(direction), bytes].concat();
+        let (raw, connection) = self.client.raw();
+        let own = raw.open(direction, &whole[..1], connection);
+        self.client.beside(self.origin.beside(sleep(10))).await;
+        assert_eq!(self.client.raw().1.write(own, &whole[1..]), Ok(whole.len() - 1));
+        let expected = [&beginning(0, direction), bytes].concat();
+        let at = self.there.connection;
+        self.until_origin(|origin| origin.raw_streams(at).beginning(&expected).is_some()).await;
+    }
+
     /// Opens a stream of the server, and returns its counterpart at the client first.
     async fn down(&mut self, direction: Direction, bytes: &[u8]) -> [StreamId; 2] {
         let whole = [&beginning(0, direction), bytes].concat();
@@ -449,10 +461,17 @@ fn a_soft_stop_lets_sessions_end() {
         session.until_client(|client| raw(client).streams[&control].bytes.len() >= before + 10 + 3).await;
         session.up(Direction::Bidirectional, b"1").await;
         session.down(Direction::Unidirectional, b"2").await;
-        let late = session.client.open();
-        session.client.write(late, &request(ASK)).await;
-        let answer = session.origin.beside(session.client.answer(late)).await;
-        assert_eq!(answer.reset, Some(ErrorCode::RequestRejected.number()));
+        session.up_in_pieces(Direction::Bidirectional, b"3").await;
+        // The head of a request in one piece, and in two.
+        for first in [0, 20] {
+            let head = request(ASK);
+            let late = session.client.open();
+            session.client.write(late, &head[..first]).await;
+            session.client.beside(sleep(10)).await;
+            session.client.write(late, &head[first..]).await;
+            let answer = session.origin.beside(session.client.answer(late)).await;
+            assert_eq!(answer.reset, Some(ErrorCode::RequestRejected.number()));
+        }
         session.close().await;
         world.forget_log();
     });
@@ -488,6 +507,74 @@ fn datagrams_are_bounded() {
         assert!(matches!(session.client.closed, Some(Closed::ByPeer { code: found, .. }) if found == code));
         let of = QuicCount::DroppedPacketBufferOverrun;
         assert_eq!(world.shared().counters.quic(0, true, |counters| counters.of(of)), 6);
+        world.forget_log();
+    });
+}
+
+/// A datagram that does not fit into a packet of the other side is dropped and counted; those after it pass.
+#[test]
+fn datagrams_that_are_too_large_are_dropped() {
+    serving("").run(|world| async move {
+        // The path from the server's side of the proxy is narrower than that from the client's.
+        let narrow = DatagramPath { mtu: 1_252, ..DatagramPath::default() };
+        rt::sim::network().set_path_to(&ORIGIN.parse::<std::net::SocketAddr>().unwrap().into(), narrow);
+        let mut session = Session::open().await;
+        session.client.beside(session.origin.beside(sleep(2_000))).await;
+        session.send(&[b'x'; 1_300]);
+        session.send(b"small");
+        let at = session.there.connection;
+        session.until_origin(|origin| !origin.raw_streams(at).messages.is_empty()).await;
+        assert_eq!(session.origin.raw_streams(at).messages, [b"\0small"]);
+        let of = QuicCount::DroppedPacketBufferOverrun;
+        assert_eq!(world.shared().counters.quic(0, true, |counters| counters.of(of)), 1);
+        session.close().await;
+        world.forget_log();
+    });
+}
+
+/// Datagrams of a session that has ended are no fault of a client that does not know of its end yet; those of one that never was are.
+#[test]
+fn datagrams_of_a_session_that_has_ended_are_dropped() {
+    for (number, is_closed) in [(4, false), (400, true)] {
+        serving("").global("    tune.quic.fe.sec.glitches-threshold 10\n").run(move |world| async move {
+            let mut session = Session::open().await;
+            let (there, own) = (session.there, session.id);
+            assert_eq!(own.number(), 4);
+            session.client.beside(session.origin.finish(there)).await;
+            session.origin.beside(session.client.answer(own)).await;
+            let mut after = Session::ask(session.client, session.origin, 2).await;
+            for _ in 0..4 {
+                for _ in 0..64 {
+                    let mut message = Vec::new();
+                    push_datagram(number, &mut message);
+                    after.client.raw().1.send_message(message.into()).unwrap();
+                }
+                after.client.beside(after.origin.beside(sleep(1))).await;
+            }
+            if is_closed {
+                after.until_client(|client| client.closed.is_some()).await;
+            } else {
+                after.up(Direction::Bidirectional, b"on").await;
+                after.close().await;
+            }
+            world.forget_log();
+        });
+    }
+}
+
+/// A reload in place leaves a session as it is, even if the address accepts no further ones.
+#[test]
+fn a_session_goes_on_over_a_reload_in_place() {
+    serving("").run(|world| async move {
+        let mut session = Session::open().await;
+        session.up(Direction::Bidirectional, b"1").await;
+        assert_eq!(world.adopt(&with_lines("", "", "")), Ok(()));
+        session.up(Direction::Bidirectional, b"2").await;
+        session.down(Direction::Unidirectional, b"3").await;
+        session.send(b"4");
+        let at = session.there.connection;
+        session.until_origin(|origin| origin.raw_streams(at).messages.len() == 1).await;
+        session.close().await;
         world.forget_log();
     });
 }

@@ -1,7 +1,7 @@
 //! The streams and datagrams of one session, between a client's connection and a server's. Must never hold more of a stream than its
 //! peer accepts at once.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::task::Context;
 
@@ -46,6 +46,8 @@ struct Place {
 struct Pair {
     ids: [StreamId; 2],
     flows: [Option<Flow>; 2],
+    /// Whether it is in the queue of those that can go on.
+    is_queued: bool,
 }
 
 impl Pair {
@@ -92,8 +94,8 @@ pub struct Relay {
     next: u64,
     /// The pair of a stream of each connection.
     numbers: [BTreeMap<StreamId, u64>; 2],
-    /// Pairs that can go on.
-    ready: BTreeSet<u64>,
+    /// Pairs that can go on. One that has had its turn goes to the end.
+    ready: VecDeque<u64>,
 }
 
 impl Relay {
@@ -111,7 +113,7 @@ impl Relay {
             pairs: BTreeMap::new(),
             next: 0,
             numbers: [BTreeMap::new(), BTreeMap::new()],
-            ready: BTreeSet::new(),
+            ready: VecDeque::new(),
         })
     }
 
@@ -125,10 +127,10 @@ impl Relay {
             self.open(at);
         }
         let mut step = RelayStep::Waits;
-        while let Some(number) = self.ready.pop_first() {
+        while let Some(number) = self.ready.pop_front() {
             let state = self.advance(number, &mut moved);
             if state == FlowState::Exhausted {
-                self.ready.insert(number);
+                self.enqueue(number);
             }
             if moved.iter().map(|moved| moved.read).sum::<usize>() >= MOST {
                 step = RelayStep::Exhausted;
@@ -154,7 +156,11 @@ impl Relay {
             (std::mem::take(opened), std::mem::take(touched), std::mem::take(datagrams), std::mem::take(dropped))
         };
         self.places[at].unopened.extend(opened);
-        self.ready.extend(touched.iter().filter_map(|id| self.numbers[at].get(id)));
+        for id in touched {
+            if let Some(number) = self.numbers[at].get(&id) {
+                self.enqueue(*number);
+            }
+        }
         for payload in datagrams {
             moved[at].read += payload.len();
             if self.send(1 - at, &payload) {
@@ -166,6 +172,15 @@ impl Relay {
         if lost > 0 {
             let counts = &mut self.places[0].connection.shared().state.borrow_mut().counts;
             counts.dropped = counts.dropped.saturating_add(lost);
+        }
+    }
+
+    /// Adds a pair to those that can go on.
+    fn enqueue(&mut self, number: u64) {
+        if let Some(pair) = self.pairs.get_mut(&number)
+            && !std::mem::replace(&mut pair.is_queued, true)
+        {
+            self.ready.push_back(number);
         }
     }
 
@@ -207,25 +222,25 @@ impl Relay {
         let number = self.next;
         self.next += 1;
         let pair = if at == 0 {
-            Pair { ids: [own, other], flows: [Some(there), back] }
+            Pair { ids: [own, other], flows: [Some(there), back], is_queued: false }
         } else {
-            Pair { ids: [other, own], flows: [back, Some(there)] }
+            Pair { ids: [other, own], flows: [back, Some(there)], is_queued: false }
         };
         let place = &self.places[1 - at];
-        let state = &mut *place.connection.shared().state.borrow_mut();
-        if let Some(sessions) = &mut state.sessions {
+        if let Some(sessions) = &mut place.connection.shared().state.borrow_mut().sessions {
             sessions.own(other, &place.side);
         }
         for (numbers, id) in self.numbers.iter_mut().zip(pair.ids) {
             numbers.insert(id, number);
         }
         self.pairs.insert(number, pair);
-        self.ready.insert(number);
+        self.enqueue(number);
     }
 
     /// Moves both directions of a stream.
     fn advance(&mut self, number: u64, moved: &mut [Moved; 2]) -> FlowState {
         let Some(pair) = self.pairs.get_mut(&number) else { return FlowState::Over };
+        pair.is_queued = false;
         let (state, finished) = pair.advance(&self.places, moved);
         let is_over = pair.flows.iter().all(Option::is_none);
         self.note(number, finished, is_over);

@@ -32,6 +32,8 @@ pub(in crate::h3) struct Sessions {
     arriving: Vec<Arriving>,
     /// Streams whose session has not begun.
     waiting: VecDeque<Waiting>,
+    /// The identifier after that of the newest session.
+    next: u64,
     /// Streams and datagrams of the peer that no session takes.
     useless: u32,
 }
@@ -72,6 +74,7 @@ impl Sessions {
             return false;
         }
         let side = Rc::new(Side::new(session));
+        self.next = self.next.max(session + 1);
         self.sides.insert(session, Rc::clone(&side));
         for waiting in std::mem::take(&mut self.waiting) {
             if waiting.session == session {
@@ -159,7 +162,9 @@ impl Sessions {
         streams: &mut Streams<'_>,
         requests: RequestStreams<'_>,
     ) {
-        self.tidy(streams, requests);
+        if self.has(session) && !(requests.is_open)(session) {
+            self.tidy(streams, requests);
+        }
         match self.sides.get(&session) {
             Some(side) if side.received().is_over => self.refuse(streams, opened.id, SESSION_GONE),
             Some(side) => {
@@ -233,7 +238,8 @@ impl Sessions {
         self.arrive(id, reader, Bytes::new(), streams, requests)
     }
 
-    /// Passes the datagrams that were received to their sessions. Those of unknown ones are dropped (RFC 9297, section 2.1).
+    /// Passes the datagrams that were received to their sessions. Those of others are dropped (RFC 9297, section 2.1): the peer may
+    /// have sent them before it knew of the end of a session.
     ///
     /// # Errors
     /// A datagram cannot be parsed.
@@ -245,6 +251,7 @@ impl Sessions {
             datagram.advance(datagram.len() - rest);
             match self.sides.get(&session) {
                 Some(side) => side.receive(datagram),
+                None if session < self.next => {}
                 None => self.useless = self.useless.saturating_add(1),
             }
         }
