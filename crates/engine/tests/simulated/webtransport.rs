@@ -542,6 +542,7 @@ fn datagrams_of_a_session_that_has_ended_are_dropped() {
             assert_eq!(own.number(), 4);
             session.client.beside(session.origin.finish(there)).await;
             session.origin.beside(session.client.answer(own)).await;
+            session.client.finish(own);
             let mut after = Session::ask(session.client, session.origin, 2).await;
             for _ in 0..4 {
                 for _ in 0..64 {
