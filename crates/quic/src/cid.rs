@@ -114,18 +114,27 @@ impl LastId {
     }
 }
 
+/// Bytes of an id that are not its place.
+const UNPREDICTABLE: usize = LENGTH - PLACED;
+/// Number of ids for which one value of the keyed function suffices.
+const IDS_OF_A_VALUE: u64 = (DIGEST / UNPREDICTABLE) as u64;
+/// Length of a value of the keyed function in bytes.
+const DIGEST: usize = 32;
+
 /// Makes the ids of an endpoint: its place, and bytes of a keyed function of a counter.
 pub(crate) struct Generator {
     place: Place,
     key: hmac::Key,
     count: u64,
+    /// The value of the function for the newest ids.
+    value: [u8; DIGEST],
     last: LastId,
 }
 
 impl Generator {
     pub(crate) fn new(place: Place, seed: &[u8; 32]) -> Self {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &[&b"connection ids"[..], seed].concat());
-        Self { place, key, count: 0, last: LastId::default() }
+        Self { place, key, count: 0, value: [0; DIGEST], last: LastId::default() }
     }
 
     /// Reports each id that is made.
@@ -137,11 +146,14 @@ impl Generator {
 
 impl ConnectionIdGenerator for Generator {
     fn generate_cid(&mut self) -> ConnectionId {
-        let random = hmac::sign(&self.key, &self.count.to_be_bytes());
+        let (number, position) = (self.count / IDS_OF_A_VALUE, (self.count % IDS_OF_A_VALUE) as usize);
+        if position == 0 {
+            self.value.copy_from_slice(hmac::sign(&self.key, &number.to_be_bytes()).as_ref());
+        }
         self.count = self.count.wrapping_add(1);
         let mut id = [0; LENGTH];
         id[..PLACED].copy_from_slice(&[self.place.worker, self.place.process]);
-        id[PLACED..].copy_from_slice(&random.as_ref()[..LENGTH - PLACED]);
+        id[PLACED..].copy_from_slice(&self.value[position * UNPREDICTABLE..][..UNPREDICTABLE]);
         self.last.0.store(u64::from_ne_bytes(id), Ordering::Relaxed);
         ConnectionId::new(&id)
     }

@@ -214,7 +214,7 @@ impl Endpoint {
             return;
         };
         let failures = Arc::new(Failures::default());
-        let crypto = ServerSide { tls, failures: Arc::clone(&failures) };
+        let crypto = ServerSide::new(tls, Arc::clone(&failures));
         let mut config = ServerConfig::new(Arc::new(crypto), Arc::clone(&self.secrets.tokens));
         let [each, all] = WAITING;
         config

@@ -286,8 +286,8 @@ impl Connection {
         self.limit.is_some_and(|limit| id.number() >= limit)
     }
 
-    /// Rejects a request that was not processed. A client sends few of them before it has received GOAWAY. A stream of a session is
-    /// none, which its first bytes tell.
+    /// Rejects a request that was not processed. A client sends few of them before it has received GOAWAY. The first
+    /// bytes of a stream of a session distinguish it.
     fn reject(&self, cell: &StreamCell) {
         let has_sessions = self.shared.state.borrow().sessions.is_some();
         if has_sessions {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use quinn_proto::crypto;
 use quinn_proto::transport_parameters::TransportParameters;
-use quinn_proto::{ConnectError, Side};
+use quinn_proto::ConnectError;
 use tls::{Failure, ServerIdentity};
 
 use crate::crypto::session::{Session, encoded};
@@ -28,7 +28,7 @@ impl crypto::ClientConfig for ClientSide {
         let made =
             tls::quic::Session::of_client(&self.tls, self.identity.clone(), self.alpn.as_deref(), encoded(parameters));
         match made {
-            Ok(inner) => Ok(Box::new(Session::new(inner, Side::Client, None))),
+            Ok(inner) => Ok(Box::new(Session::of_client(inner))),
             Err(failure) => {
                 *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
                 Err(ConnectError::InvalidServerName(name.to_owned()))

@@ -8,8 +8,9 @@ use quinn_proto::crypto::{self, ExportKeyingMaterialError, HeaderKey, KeyPair, K
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectionId, Side, TransportError, TransportErrorCode};
 use tls::HandshakeInfo;
-use tls::quic::{KeyChange, Secrets};
+use tls::quic::KeyChange;
 
+use crate::crypto::keys::{Generation, UpdateSecrets};
 use crate::crypto::{keys, retry};
 use crate::failures::Failures;
 
@@ -20,8 +21,12 @@ pub(crate) const VERSION: u32 = 1;
 pub(super) struct Session {
     inner: tls::quic::Session,
     side: Side,
-    /// The secrets of the next keys.
-    next: Option<Secrets>,
+    /// The keys of Initial packets that the endpoint has derived.
+    initial: Mutex<Option<InitialKeys>>,
+    /// The secrets of key updates, after the handshake.
+    updates: Option<Arc<UpdateSecrets>>,
+    /// The keys of the next update.
+    next: Option<Arc<Generation>>,
     /// Whether the decision about the protocol was reported.
     is_reported: bool,
     /// The information on the completed handshake, until it is taken.
@@ -31,15 +36,44 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(inner: tls::quic::Session, side: Side, failures: Option<Arc<Failures>>) -> Self {
-        Self { inner, side, next: None, is_reported: false, info: Mutex::default(), failures }
+    pub(super) fn of_client(inner: tls::quic::Session) -> Self {
+        Self::new(inner, Side::Client, None, None)
+    }
+
+    /// `initial` are the keys with which the endpoint has opened the first packet.
+    pub(super) fn of_server(inner: tls::quic::Session, failures: Arc<Failures>, initial: Option<InitialKeys>) -> Self {
+        Self::new(inner, Side::Server, Some(failures), initial)
+    }
+
+    fn new(
+        inner: tls::quic::Session,
+        side: Side,
+        failures: Option<Arc<Failures>>,
+        initial: Option<InitialKeys>,
+    ) -> Self {
+        let (initial, info) = (Mutex::new(initial), Mutex::default());
+        Self { inner, side, initial, updates: None, next: None, is_reported: false, info, failures }
     }
 }
 
-/// Returns the keys of Initial packets. Without any, nothing can be opened.
-pub(super) fn initial_keys(destination: &ConnectionId, side: Side) -> Option<Keys> {
-    let side = if side.is_client() { tls::quic::Side::Client } else { tls::quic::Side::Server };
-    tls::quic::initial_keys(destination, side).map(keys::pair)
+/// The keys of Initial packets to a connection id that the client has chosen.
+pub(super) struct InitialKeys {
+    destination: ConnectionId,
+    keys: Arc<tls::quic::Keys>,
+}
+
+impl InitialKeys {
+    /// Derives the keys. `None`: the cipher is missing.
+    pub(super) fn new(destination: &ConnectionId, side: Side) -> Option<Self> {
+        let side = if side.is_client() { tls::quic::Side::Client } else { tls::quic::Side::Server };
+        let keys = Arc::new(tls::quic::initial_keys(destination, side)?);
+        Some(Self { destination: *destination, keys })
+    }
+
+    /// Converts the keys.
+    pub(super) fn pair(&self) -> Keys {
+        keys::initial_pair(&self.keys)
+    }
 }
 
 /// Returns encoded transport parameters.
@@ -57,7 +91,10 @@ fn error(refusal: &tls::quic::Refusal) -> TransportError {
 
 impl crypto::Session for Session {
     fn initial_keys(&self, destination: &ConnectionId, side: Side) -> Keys {
-        initial_keys(destination, side).unwrap_or_else(keys::none)
+        let known = self.initial.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let known = known.filter(|known| known.destination == *destination);
+        let initial = known.or_else(|| InitialKeys::new(destination, side));
+        initial.map_or_else(keys::none, |initial| initial.pair())
     }
 
     /// Returns a [`HandshakeInfo`]; that of a completed handshake once.
@@ -112,14 +149,19 @@ impl crypto::Session for Session {
         match self.inner.write(out)? {
             KeyChange::Handshake { keys } => Some(keys::pair(keys)),
             KeyChange::OneRtt { keys, next } => {
-                self.next = Some(next);
+                self.updates = Some(Arc::new(Mutex::new(next)));
                 Some(keys::pair(keys))
             }
         }
     }
 
     fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
-        self.next.as_mut().map(|secrets| keys::packet_pair(secrets.next_packet_keys()))
+        let secrets = self.updates.as_ref()?;
+        if let Some(current) = &self.next {
+            current.keys();
+        }
+        let next = self.next.insert(Arc::new(Generation::new(secrets)));
+        Some(keys::packet_pair(next))
     }
 
     fn is_valid_retry(&self, original: &ConnectionId, header: &[u8], payload: &[u8]) -> bool {
