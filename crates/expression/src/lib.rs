@@ -21,5 +21,5 @@ pub mod vocabulary;
 pub(crate) use expression::to_variable;
 pub use expression::{
     Argument, Arguments, Call, Check, Checking, Conversion, Expression, ExpressionError, Kind, Names, Part, Signature,
-    calls,
+    TokenAlgorithmUse, calls,
 };

@@ -1,4 +1,4 @@
-//! Algorithms of encrypted tokens that are permitted (configuration manual, section 3.1). Must never implement one.
+//! Algorithms of tokens that are permitted (configuration manual, section 3.1). Must never implement one.
 
 /// Key management algorithms (RFC 7518, section 4.1).
 pub const TOKEN_ALGORITHMS: &[&str] = &[
@@ -29,4 +29,6 @@ pub struct TokensSpec {
     pub algorithms: Option<u32>,
     /// `jwt.decrypt_enc_list`: a bit mask over [`TOKEN_ENCODINGS`].
     pub encodings: Option<u32>,
+    /// `tune.jwt-none reject`, Weir's own: no variable may select the algorithm `none` of signed tokens.
+    pub rejects_unsigned: bool,
 }

@@ -147,6 +147,7 @@ mod terminations;
 mod timeouts;
 mod tls;
 mod tls_runtime;
+mod tokens;
 mod trailers;
 mod transfers;
 mod tunnels;

@@ -3,9 +3,12 @@
 use super::Converter;
 use super::json_path::{JsonValue, Path, find};
 use crate::sample::{Context, Text, Type, Value};
-use crate::{Argument, Arguments, Checking, Kind, Signature};
+use crate::{Argument, Arguments, Checking, Kind, Signature, TokenAlgorithmUse};
 use std::fmt::Write as _;
 use std::sync::Arc;
+
+/// The JSON path of a token's algorithm in its header.
+pub(super) const ALGORITHM_PATH: &[u8] = b"$.alg";
 
 /// Every converter of the family.
 pub const TABLE: &[Converter] = &[
@@ -114,7 +117,10 @@ fn decode(bytes: &[u8], permissive: bool) -> (Option<u32>, usize) {
     ((!is_long && !is_forbidden).then_some(character), length)
 }
 
-fn check_query(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> {
+fn check_query(arguments: &mut Arguments, checking: &Checking<'_>) -> Result<(), String> {
+    if arguments.text(0) == Some(ALGORITHM_PATH) {
+        checking.names.note_token_algorithm(TokenAlgorithmUse::Read);
+    }
     to_query(arguments)
 }
 

@@ -5,11 +5,11 @@ use super::Converter;
 use super::algorithm::{Algorithm, is_same};
 use super::base64::decoded_url;
 
-use super::json::{query, to_query};
+use super::json::{ALGORITHM_PATH, query, to_query};
 use super::operand::{bytes, to_text_or_variable};
 use crate::key::{PublicKey, Scheme, Unusable};
 use crate::sample::{Context, Type, Value};
-use crate::{Argument, Arguments, Checking, Kind, Signature};
+use crate::{Argument, Arguments, Checking, Kind, Signature, TokenAlgorithmUse};
 use config::text::from_bytes;
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub const TABLE: &[Converter] = &[
             part(context, parts.0, arguments)
         },
     )
-    .checked(check_query),
+    .checked(check_header_query),
     Converter::new(
         "jwt_payload_query",
         QUERY,
@@ -67,6 +67,13 @@ fn check_query(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String
         return Ok(());
     }
     to_query(arguments)
+}
+
+fn check_header_query(arguments: &mut Arguments, checking: &Checking<'_>) -> Result<(), String> {
+    if arguments.text(0) == Some(ALGORITHM_PATH) {
+        checking.names.note_token_algorithm(TokenAlgorithmUse::Read);
+    }
+    check_query(arguments, checking)
 }
 
 /// Returns the first two parts of a token with three or five parts.
@@ -129,14 +136,21 @@ impl PartialEq for ConfiguredKey {
 }
 
 /// Parses the name of the algorithm; `None`: a variable holds it.
-fn check_signing(arguments: &mut Arguments) -> Result<Option<Signing>, String> {
+fn check_signing(
+    converter: &'static str,
+    arguments: &mut Arguments,
+    checking: &Checking<'_>,
+) -> Result<Option<Signing>, String> {
     to_text_or_variable(arguments, 0);
+    if let Some(variable) = arguments.variable(0) {
+        checking.names.note_token_algorithm(TokenAlgorithmUse::Verified(converter, variable));
+    }
     let Some(name) = arguments.utf8(0) else { return Ok(None) };
     Signing::named(name.as_bytes()).map(Some).ok_or_else(|| format!("unknown JWT algorithm: {name}"))
 }
 
 fn check_verify(arguments: &mut Arguments, checking: &Checking<'_>) -> Result<(), String> {
-    let signing = check_signing(arguments)?;
+    let signing = check_signing("jwt_verify", arguments, checking)?;
     to_text_or_variable(arguments, 1);
     let Some(text) = arguments.text(1).map(Box::<[u8]>::from) else { return Ok(()) };
     let key = match signing {
@@ -157,7 +171,7 @@ fn check_verify(arguments: &mut Arguments, checking: &Checking<'_>) -> Result<()
 }
 
 fn check_verify_cert(arguments: &mut Arguments, checking: &Checking<'_>) -> Result<(), String> {
-    if let Some(Signing::Secret(_)) = check_signing(arguments)? {
+    if let Some(Signing::Secret(_)) = check_signing("jwt_verify_cert", arguments, checking)? {
         return Err("HMAC-signed tokens can't be processed by this converter".to_owned());
     }
     to_text_or_variable(arguments, 1);
@@ -169,8 +183,18 @@ fn check_verify_cert(arguments: &mut Arguments, checking: &Checking<'_>) -> Resu
     Ok(())
 }
 
+/// Returns the algorithm of a verification, `None` if a variable for it has no value. The inner error is HAProxy's
+/// result code.
+fn signing(context: &Context<'_>, arguments: &Arguments) -> Option<Result<Signing, i64>> {
+    let found = Signing::named(bytes(context, arguments, 0)?).ok_or(UNKNOWN_ALGORITHM);
+    let is_rejected = found == Ok(Signing::Unsigned)
+        && arguments.variable(0).is_some()
+        && context.program.is_some_and(|program| program.tokens().rejects_unsigned());
+    Some(if is_rejected { Err(UNMANAGED_ALGORITHM) } else { found })
+}
+
 fn verify<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
-    let signing = Signing::named(bytes(context, arguments, 0)?);
+    let signing = signing(context, arguments)?;
     let (text, key) = match arguments.made::<ConfiguredKey>(1) {
         Some(written) => (&*written.text, written.key.as_deref()),
         None => (bytes(context, arguments, 1)?, None),
@@ -180,8 +204,8 @@ fn verify<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments)
 }
 
 fn verify_cert<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
-    let signing = match Signing::named(bytes(context, arguments, 0)?) {
-        Some(Signing::Secret(_)) => return Some(Value::Int(UNMANAGED_ALGORITHM)),
+    let signing = match signing(context, arguments)? {
+        Ok(Signing::Secret(_)) => return Some(Value::Int(UNMANAGED_ALGORITHM)),
         signing => signing,
     };
     let (text, key) = match arguments.made::<ConfiguredKey>(1) {
@@ -205,11 +229,14 @@ fn verify_cert<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Argum
 fn answer<'a, 'k>(
     context: &Context<'a>,
     token: &'a [u8],
-    signing: Option<Signing>,
+    signing: Result<Signing, i64>,
     secret: &[u8],
     key: impl FnOnce() -> Option<&'k PublicKey>,
 ) -> Option<i64> {
-    let Some(signing) = signing else { return Some(UNKNOWN_ALGORITHM) };
+    let signing = match signing {
+        Ok(signing) => signing,
+        Err(code) => return Some(code),
+    };
     let Some((header, payload, signature)) = signed_parts(token) else { return Some(INVALID_TOKEN) };
     if signing == Signing::Unsigned {
         return Some(i64::from(signature.is_empty()));

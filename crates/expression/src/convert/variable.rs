@@ -3,7 +3,7 @@
 use super::Converter;
 use crate::sample::{Context, Type, Value};
 use crate::variable::VariableCondition;
-use crate::{Argument, Arguments, Checking, Kind, Signature, to_variable};
+use crate::{Argument, Arguments, Checking, Kind, Signature, TokenAlgorithmUse, to_variable};
 use std::sync::Arc;
 
 /// Every converter of the family.
@@ -23,7 +23,10 @@ pub const TABLE: &[Converter] = &[
 
 fn check_set(arguments: &mut Arguments, checking: &Checking<'_>) -> Result<(), String> {
     check_unset(arguments, checking)?;
-    arguments.variable(0).into_iter().for_each(|variable| checking.names.declare(variable));
+    if let Some(variable) = arguments.variable(0) {
+        checking.names.declare(variable);
+        checking.names.note_token_algorithm(TokenAlgorithmUse::Assigned(variable));
+    }
     let mut condition = VariableCondition::default();
     for index in 1..5 {
         if let Some(word) = arguments.utf8(index) {

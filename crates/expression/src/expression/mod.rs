@@ -3,6 +3,7 @@
 
 mod argument;
 mod syntax;
+mod token_algorithm;
 
 pub(crate) use argument::to_variable;
 pub use argument::{Argument, Arguments, Kind, Signature};
@@ -25,6 +26,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use syntax::SyntaxError;
 pub use syntax::{Call, calls};
+pub use token_algorithm::TokenAlgorithmUse;
 
 /// Resolves the names in arguments.
 pub trait Names {
@@ -90,6 +92,9 @@ pub trait Names {
 
     /// Records that a fetch is named that never has a sample, and why.
     fn note_valueless(&self, _fetch: &str, _why: &str) {}
+
+    /// Records how the line uses the algorithm of a signed token.
+    fn note_token_algorithm(&self, _: TokenAlgorithmUse<'_>) {}
 
     /// The position of the line being parsed.
     fn line(&self) -> pattern::ListLine {

@@ -1,5 +1,5 @@
-//! The algorithms allowed in encrypted tokens (configuration manual, section 3.1: `jwt.decrypt_alg_list`,
-//! `jwt.decrypt_enc_list`). Must never decrypt.
+//! The algorithms allowed in tokens (configuration manual, section 3.1: `jwt.decrypt_alg_list`,
+//! `jwt.decrypt_enc_list`; Weir's own: `tune.jwt-none`). Must never decrypt or verify.
 
 use config::spec::{TOKEN_ALGORITHMS, TOKEN_ENCODINGS, TokensSpec};
 
@@ -10,26 +10,33 @@ pub struct TokenLimits {
     algorithms: u32,
     /// A bit per index in [`TOKEN_ENCODINGS`].
     encodings: u32,
+    rejects_unsigned: bool,
 }
 
 impl TokenLimits {
     /// Everything but `RSA1_5`, which is the first (RFC 8725, section 3.2).
-    pub const DEFAULT: Self = Self { algorithms: !1, encodings: !0 };
+    pub const DEFAULT: Self = Self { algorithms: !1, encodings: !0, rejects_unsigned: false };
 
     /// The limits of the configuration.
     pub fn new(written: &TokensSpec) -> Self {
         Self {
             algorithms: written.algorithms.unwrap_or(Self::DEFAULT.algorithms),
             encodings: written.encodings.unwrap_or(Self::DEFAULT.encodings),
+            rejects_unsigned: written.rejects_unsigned,
         }
     }
 
-    /// Whether a token may have this `alg`.
+    /// Whether a variable must not select the algorithm `none` of signed tokens.
+    pub fn rejects_unsigned(&self) -> bool {
+        self.rejects_unsigned
+    }
+
+    /// Whether an encrypted token may have this `alg`.
     pub fn allows_algorithm(&self, name: &[u8]) -> bool {
         allows(self.algorithms, TOKEN_ALGORITHMS, name)
     }
 
-    /// Whether a token may have this `enc`.
+    /// Whether an encrypted token may have this `enc`.
     pub fn allows_encoding(&self, name: &[u8]) -> bool {
         allows(self.encodings, TOKEN_ENCODINGS, name)
     }

@@ -11,7 +11,7 @@ pub trait Configuration: Any {
     /// Public keys that verify tokens.
     fn keys(&self) -> &Keys;
 
-    /// The algorithms allowed in encrypted tokens.
+    /// The algorithms allowed in tokens.
     fn tokens(&self) -> &TokenLimits;
 
     /// Returns the name of a file, by [`RulePlace::file`](super::RulePlace::file).

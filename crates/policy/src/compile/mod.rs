@@ -48,6 +48,7 @@ mod table_seat;
 pub(crate) mod tests;
 mod timeouts;
 mod tls;
+mod token_algorithms;
 mod traces;
 mod tracking;
 mod udp;

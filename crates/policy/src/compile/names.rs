@@ -3,6 +3,7 @@
 use super::connection_names::names_connections;
 use super::engine::Engine;
 use super::system::{FindHost, ReadFile};
+use super::token_algorithms::TokenAlgorithms;
 use crate::program::{EVENTS, PROVISIONING, PROVISIONING_RING, SpoeCall};
 use crate::registry::Registry;
 use crate::rule::{BackendNames, RuleNames, fits_mode};
@@ -11,13 +12,13 @@ use config::diagnostic::{Diagnostic, Severity};
 use config::span::Span;
 use config::spec::{AddressSpec, Mode, MuxProtocol, ProxyHeaderSpec, ProxyKind, RuleLineSpec, ServerSpec, Spec};
 use config::text;
-use expression::Names;
 use expression::condition::{Acl, AclScope, Acls, LinePosition, predefined};
 use expression::key::Keys;
 use expression::pattern;
 use expression::sample::Sink;
 use expression::variable::{Variable, VariableNames};
 use expression::vocabulary::Vocabulary;
+use expression::{Names, TokenAlgorithmUse};
 use live::table::StickTable;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
@@ -65,6 +66,8 @@ pub(super) struct Shared {
     pub(super) asked: Rc<RefCell<Vec<(usize, usize)>>>,
     /// Notices about valid expressions.
     pub(super) notices: Rc<RefCell<Vec<Diagnostic>>>,
+    /// Uses of the algorithm of signed tokens.
+    pub(super) token_algorithms: Rc<RefCell<TokenAlgorithms>>,
     /// The names of variables so far.
     pub(super) known: Rc<RefCell<VariableNames>>,
     /// The event sinks that expressions write to.
@@ -377,6 +380,14 @@ impl Names for SpecNames<'_> {
         }
     }
 
+    fn note_token_algorithm(&self, found: TokenAlgorithmUse<'_>) {
+        if let Some(span) = *self.line.borrow()
+            && !self.spec.global.tokens.rejects_unsigned
+        {
+            self.shared.token_algorithms.borrow_mut().add(found, span);
+        }
+    }
+
     fn line(&self) -> pattern::ListLine {
         let Some(span) = *self.line.borrow() else { return pattern::ListLine { late: true, ..Default::default() } };
         let name = self.shared.files.get(span.file as usize).cloned().unwrap_or_default();
@@ -514,6 +525,7 @@ pub(super) fn position(span: Span) -> LinePosition {
 /// Reports the notices about valid expressions, and the patterns that have to be matched with PCRE2.
 pub(super) fn diagnose_expressions(shared: &Shared, out: &mut Vec<Diagnostic>) {
     out.extend(shared.notices.take());
+    out.extend(shared.token_algorithms.take().notices());
     for (place, pattern) in shared.lists.borrow_mut().take_backtracking() {
         let span = Span { file: place.file, line: place.line, start: 0, end: 0 };
         let message =

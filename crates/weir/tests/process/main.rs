@@ -17,6 +17,7 @@ mod busy_polling;
 mod cache_disk;
 mod check;
 mod check_hints;
+mod check_notices;
 mod check_order;
 mod check_rules;
 mod check_verdicts;

@@ -1,4 +1,4 @@
-//! Encrypted tokens (section 3.1).
+//! Algorithms of tokens (section 3.1).
 
 use super::{GlobalContext, GlobalKeyword, supported};
 use crate::document::Line;
@@ -8,6 +8,12 @@ use crate::spec::{TOKEN_ALGORITHMS, TOKEN_ENCODINGS};
 pub(super) const TABLE: &[GlobalKeyword] = &[
     supported("jwt.decrypt_alg_list", "<list>", "Algorithms that JWT decryption accepts for keys.", algorithms),
     supported("jwt.decrypt_enc_list", "<list>", "Algorithms that JWT decryption accepts for content.", encodings),
+    supported(
+        "tune.jwt-none",
+        "{ reject | accept }",
+        "Weir's own: whether 'jwt_verify' accepts 'none' as an algorithm from a variable; default accept.",
+        unsigned,
+    ),
 ];
 
 fn algorithms(context: &mut GlobalContext<'_>, line: &Line) {
@@ -18,6 +24,18 @@ fn algorithms(context: &mut GlobalContext<'_>, line: &Line) {
 fn encodings(context: &mut GlobalContext<'_>, line: &Line) {
     let bits = list(context, line, TOKEN_ENCODINGS);
     context.spec.tokens.encodings = bits.or(context.spec.tokens.encodings);
+}
+
+fn unsigned(context: &mut GlobalContext<'_>, line: &Line) {
+    const NAME: &str = "tune.jwt-none";
+    if context.report.too_many(line, 2, NAME) {
+        return;
+    }
+    context.spec.tokens.rejects_unsigned = match line.text(1) {
+        "reject" => true,
+        "accept" => false,
+        _ => return context.report.alert(line.span(1), format!("'{NAME}' expects 'reject' or 'accept'.")),
+    };
 }
 
 /// Parses names separated by colons: `ALL` selects all of them, `!` removes one.

@@ -2,6 +2,7 @@
 
 use super::{Action, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
+use expression::TokenAlgorithmUse;
 use expression::variable::{Variable, VariableCondition};
 
 /// The actions of this family.
@@ -38,12 +39,14 @@ fn unset_variable(words: &mut Words<'_>, _: &Parsing<'_>) -> Result<Action, Rule
 fn set_variable(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
     let (variable, condition) = variable(words)?;
     parsing.names.declare(&variable);
+    parsing.names.note_token_algorithm(TokenAlgorithmUse::Assigned(&variable));
     Ok(Action::SetVariable(variable, condition, parsing.expression(words)?))
 }
 
 fn format_variable(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
     let (variable, condition) = variable(words)?;
     parsing.names.declare(&variable);
+    parsing.names.note_token_algorithm(TokenAlgorithmUse::Assigned(&variable));
     let word = words.expect("missing fetch method")?;
     Ok(Action::FormatVariable(variable, condition, parsing.text_format(word)?))
 }
