@@ -2,7 +2,7 @@
 //! `srvtcpka-*` lines of a backend (configuration manual, sections 4.2 and 5.2).
 
 use super::{AddressSpec, KeepAliveSpec, MuxProtocol, QuicConnectingSpec, ResolvingSpec};
-use crate::span::Spanned;
+use crate::span::{Span, Spanned};
 
 /// Connection settings of a server.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -87,6 +87,8 @@ pub struct ProxyHeaderSpec {
     pub unique_id: bool,
     /// `proxy-v2-options authority`.
     pub authority: bool,
+    /// `proxy-v2-options pass-tlv`, Weir's own: the TLVs of the client's header are sent as well.
+    pub pass_tlvs: Option<Span>,
     /// `send-proxy-v2-ssl`, `proxy-v2-options ssl` and options that imply it: TLS details of the client's connection.
     pub ssl: bool,
     /// `send-proxy-v2-ssl-cn`, `proxy-v2-options cert-cn`.

@@ -509,7 +509,7 @@ fn server(server: &ServerSpec, out: &mut String) {
     } but { proxy_header, quic });
     tune::quic_server(&connecting.quic, out);
     changed!(out, &connecting.proxy_header, ProxyHeaderSpec::default(), ProxyHeaderSpec {
-        v1, v2, checksum, unique_id, authority, ssl, client_name, cipher, signature, key, fields,
+        v1, v2, checksum, unique_id, authority, pass_tlvs, ssl, client_name, cipher, signature, key, fields,
     } but {});
     changed!(out, log, ServerLogSpec::default(), ServerLogSpec { protocol, bufsize } but {});
     changed!(out, &**check, ServerCheckSpec::default(), ServerCheckSpec {

@@ -94,6 +94,7 @@ mod multiplexed_server;
 mod orders;
 mod panics;
 mod parts;
+mod passed_tlvs;
 mod peers;
 mod persistence;
 mod private_connections;

@@ -236,11 +236,18 @@ impl Compiler<'_> {
                 }
             }
         }
+        if let Some(span) = written.pass_tlvs.filter(|_| written.v1 && !written.v2) {
+            let message =
+                format!("{head}'proxy-v2-options pass-tlv' requires 'send-proxy-v2', 'send-proxy' sends no TLVs.");
+            let hint = Some("write 'send-proxy-v2'".to_owned());
+            self.alert_with_hint(span, Form::Placed, message, hint);
+        }
         (written.v1 || written.v2).then(|| ProxyHeader {
             binary: written.v2,
             checksum: written.checksum,
             unique_id: written.unique_id,
             authority: written.authority,
+            pass_tlvs: written.pass_tlvs.is_some(),
             ssl: written.ssl.then_some(ProxySsl {
                 client_name: written.client_name,
                 key: written.key,

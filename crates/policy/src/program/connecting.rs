@@ -210,6 +210,8 @@ pub struct ProxyHeader {
     pub unique_id: bool,
     /// `proxy-v2-options authority`.
     pub authority: bool,
+    /// `proxy-v2-options pass-tlv`: the TLVs of the client's header are sent as well.
+    pub pass_tlvs: bool,
     /// `proxy-v2-options ssl`: properties of the client's TLS.
     pub ssl: Option<ProxySsl>,
     /// `set-proxy-v2-tlv-fmt`.

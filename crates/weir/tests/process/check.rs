@@ -404,6 +404,13 @@ const FOUND_LATE: &[(&str, &[&str])] = &[
         &["config : [{}:7] : 'server b/s' : failed to parse sample expression <none]> : unknown fetch method 'none'"],
     ),
     (
+        "backend b\n server s 127.0.0.1:80 send-proxy proxy-v2-options crc32c,pass-tlv\n server t 127.0.0.1:80 \
+         proxy-v2-options pass-tlv",
+        &[
+            "config : [{}:7] : 'server b/s' : 'proxy-v2-options pass-tlv' requires 'send-proxy-v2', 'send-proxy' sends no TLVs.",
+        ],
+    ),
+    (
         "backend b\n server s1 127.0.0.1:80 pool-conn-name none\n server s2 127.0.0.1:80 pool-conn-name res.hdr(x)",
         &[
             "config : [{}:7] : 'server b/s1' : error detected while parsing sni or pool-conn-name expressions : unknown \

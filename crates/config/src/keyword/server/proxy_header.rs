@@ -15,7 +15,7 @@ pub(super) const TABLE: &[ServerOption] = &[
         Arity::One,
         "proxy-v2-options",
         "<option>[,<option>...]",
-        "Optional contents of the PROXY v2 header.",
+        "Optional contents of the PROXY v2 header; 'pass-tlv' is Weir's own.",
         options,
     ),
     supported(Arity::One, "set-proxy-v2-tlv-fmt", "(<type>) <format>", "Adds a field to the PROXY v2 header.", field),
@@ -83,6 +83,10 @@ fn options(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>
             }
             "authority" => {
                 header.authority = true;
+                continue;
+            }
+            "pass-tlv" => {
+                header.pass_tlvs = Some(span);
                 continue;
             }
             "ssl" => &mut header.ssl,

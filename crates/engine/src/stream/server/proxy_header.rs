@@ -34,6 +34,24 @@ impl Request<'_> {
         let namespace = self.namespace();
         let state = self.state.borrow();
         let tls = self.session.tls();
+        let passed = header.pass_tlvs.then(|| self.session.proxy_header()).flatten().map(|received| &received.tlvs);
+        let has_checksum = passed.is_some_and(|tlvs| tlvs.first(kind::CRC32C).is_some());
+        if let Some(tlvs) = passed {
+            // A field of Weir's own replaces those of its type.
+            let is_own = |kind: u8| match kind {
+                kind::CRC32C | kind::NOOP => true,
+                kind::ALPN => tls.is_some_and(|tls| tls.alpn.is_some()),
+                kind::AUTHORITY => header.authority && tls.is_some_and(|tls| tls.server_name.is_some()),
+                kind::UNIQUE_ID => header.unique_id,
+                kind::SSL => header.ssl.is_some(),
+                kind::NETNS => namespace.is_some(),
+                _ => false,
+            };
+            let is_written = |kind: u8| header.fields.iter().any(|field| field.kind == kind);
+            for tlv in tlvs.iter().filter(|tlv| !is_own(tlv.kind) && !is_written(tlv.kind)) {
+                encoder.field(tlv.kind, tlv.value);
+            }
+        }
         let identified = header.unique_id.then(|| EvalContext::request(self.session, &state).unique_id());
         // In the order of HAProxy 3.5.
         let behind = |encoder: &mut EncoderV2<'_>| {
@@ -53,7 +71,7 @@ impl Request<'_> {
                 encoder.field(kind::NETNS, name.as_bytes());
             }
         };
-        encoder.finish(header.checksum, behind).map_err(|_| HeaderTooLong)
+        encoder.finish(header.checksum || has_checksum, behind).map_err(|_| HeaderTooLong)
     }
 }
 
