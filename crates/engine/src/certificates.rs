@@ -128,7 +128,7 @@ fn clients(program: &Program) -> impl Iterator<Item = &Arc<tls::Client>> {
         program.resolvers.iter().flat_map(|section| section.nameservers.iter().map(|one| one.tls.as_ref()));
     let stores = program.stores.sections.iter().map(|store| store.server.tls.as_ref());
     let links = remotes.chain(own).chain(rings).chain(nameservers).chain(stores).flatten();
-    traffic.chain(links.map(|tls| &tls.client))
+    traffic.chain(links.map(|tls| &tls.client)).chain(&program.tls.defaults)
 }
 
 /// Returns every certificate that a program uses, by name.

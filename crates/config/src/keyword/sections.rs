@@ -374,7 +374,10 @@ impl Reader<'_> {
         // Drafts take more, and their memory was taken over.
         proxies.shrink_to_fit();
         if self.global.tune.purge.servers {
-            proxies.iter_mut().for_each(|proxy| proxy.default_servers.clear());
+            for proxy in &mut proxies {
+                proxy.default_servers.clear();
+                proxy.added_defaults = None;
+            }
         }
         Spec { global: self.global, sections: self.content, proxies, defaults }
     }

@@ -174,6 +174,8 @@ pub struct ProxySpec {
     /// Initial values of servers added at run time: the `default-server` without a name, whose name is empty here too,
     /// if there is one, and the named ones. Their addresses are not used.
     pub default_servers: Vec<ServerSpec>,
+    /// `default-server for-added`, Weir's own: servers added at run time begin with those without a name.
+    pub added_defaults: Option<Span>,
     /// Servers added by the runtime API.
     pub added: Vec<ServerSpec>,
     /// `guid`.

@@ -280,6 +280,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         allbackups,
         unpublished,
         default_servers,
+        added_defaults,
         added: _,
         guid,
         default_backend,
@@ -329,8 +330,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     field(out, "allbackups", allbackups, &false);
     field(out, "unpublished", unpublished, &false);
     // Their settings are visible in the servers that inherit them.
-    let named = default_servers.iter().map(|server| &server.name.value).filter(|name| !name.is_empty());
-    field(out, "default_servers", &named.collect::<Vec<_>>(), &Vec::new());
+    tune::default_servers(default_servers, *added_defaults, out);
     changed!(out, &**state, StateFileSpec::default(), StateFileSpec { source, file } but {});
     field(out, "guid", &guid.as_ref().map(|guid| &guid.value), &None);
     field(out, "default_backend", &default_backend.as_ref().map(|name| &name.value), &None);

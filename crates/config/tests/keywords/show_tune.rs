@@ -1,8 +1,10 @@
 //! `tune.*` and QUIC, as text.
 
 use super::field;
+use weir_config::span::Span;
 use weir_config::spec::{
-    Http2TuneSpec, ListenerTuneSpec, QuicBindSpec, QuicConnectingSpec, QuicServerTuneSpec, QuicTuneSpec, TuneSpec,
+    Http2TuneSpec, ListenerTuneSpec, QuicBindSpec, QuicConnectingSpec, QuicServerTuneSpec, QuicTuneSpec, ServerSpec,
+    TuneSpec,
 };
 
 /// The `tune.*` keywords.
@@ -19,6 +21,13 @@ pub fn all(tune: &TuneSpec, out: &mut String) {
         total_streams, conceals_websockets, table_size, streams_load, least_streams, logged_errors,
     } but {});
     changed!(out, &tune.listener, default.listener, ListenerTuneSpec { default_shards, multi_queue } but {});
+}
+
+/// The `default-server` lines of a proxy.
+pub fn default_servers(servers: &[ServerSpec], for_added: Option<Span>, out: &mut String) {
+    let named = servers.iter().map(|server| &server.name.value).filter(|name| !name.is_empty());
+    field(out, "default_servers", &named.collect::<Vec<_>>(), &Vec::new());
+    field(out, "for_added", &for_added.is_some(), &false);
 }
 
 /// `tune.quic.*`.

@@ -6,6 +6,7 @@
 
 extern crate weir_engine as engine;
 
+mod added_defaults;
 mod addresses;
 mod api;
 mod authorizing;

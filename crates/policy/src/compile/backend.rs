@@ -26,6 +26,7 @@ impl Compiler<'_> {
         let servers = servers
             .filter_map(|(index, server)| self.server(spec, names, written, &check, index, server))
             .collect::<Vec<_>>();
+        self.added_defaults(spec, names, written);
         // The unique ID of a `listen` is also that of its frontend.
         let is_alone = written.kind == ProxyKind::Backend;
         let check_id = is_alone.then(|| self.unique_id(spec, proxy, written)).flatten().map(|named| named.format);
@@ -78,6 +79,17 @@ impl Compiler<'_> {
                 None
             }
         }
+    }
+
+    /// Compiles the TLS of `default-server for-added`, so that its files are read, and known to servers added at run time.
+    fn added_defaults(&mut self, spec: &Spec, names: &SpecNames<'_>, proxy: &ProxySpec) {
+        let Some(span) = proxy.added_defaults else { return };
+        let unnamed = proxy.default_servers.iter().find(|server| server.name.value.is_empty() && server.tls.is_some());
+        let Some(written) = unnamed else { return };
+        let written = ServerSpec { span, ..written.clone() };
+        names.begin_at(span);
+        let tls = self.server_tls(&written, false, proxy, &spec.global.tls, names, "'default-server' : ");
+        self.tls.defaults.extend(tls.map(|tls| tls.client));
     }
 
     /// Resolves the server addresses of a proxy that is not started, only to report errors.

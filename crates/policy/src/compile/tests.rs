@@ -48,6 +48,7 @@ fn proxy(kind: ProxyKind, name: &str) -> ProxySpec {
         allbackups: false,
         unpublished: false,
         default_servers: Vec::new(),
+        added_defaults: None,
         added: Vec::new(),
         guid: None,
         default_backend: None,

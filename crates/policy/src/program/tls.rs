@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use config::span::Span;
 use config::spec::BindTlsSpec;
+use tls::Client;
 use tls::certificate::Certificate;
 use tls::resumption::SessionStore;
 use tls::server::ListLine;
@@ -23,6 +24,8 @@ pub struct TlsParts {
     pub listeners: Vec<TlsListener>,
     /// Certificates of `crt-store` sections, whether an address uses them or not.
     pub stored: Vec<Arc<Certificate>>,
+    /// TLS of `default-server for-added`, for which added servers find the files.
+    pub defaults: Vec<Arc<Client>>,
 }
 
 /// Compares the objects by name or content; the certificates of addresses are compared with the addresses.

@@ -93,6 +93,7 @@ fn documented_spec() -> ProxySpec {
         allbackups: false,
         unpublished: false,
         default_servers: Vec::new(),
+        added_defaults: None,
         added: Vec::new(),
         guid: None,
         default_backend: None,
@@ -193,6 +194,7 @@ impl ProxyDraft {
         self.choose_pages(&sections.http_errors);
         if self.spec.kind != ProxyKind::Frontend {
             let unnamed = Some(("", &self.default_server)).filter(|(_, draft)| draft.check.has_defaults);
+            self.spec.added_defaults = self.default_server.for_added;
             let named = self.named_servers.iter().map(|(name, draft)| (name.as_str(), draft));
             self.spec.default_servers =
                 unnamed.into_iter().chain(named).map(|(name, draft)| draft.template(name)).collect();

@@ -1,8 +1,10 @@
 //! A server added by the runtime API (management manual, section 9.3, "add server"): its permitted options, and
 //! their parser. Must never look a server up.
 
+use super::origin::Origins as _;
 use super::{
-    FAMILIES, ServerContext, checks, datagrams, finish, origin, parse_address, read_options, report_problems, rows,
+    FAMILIES, ServerContext, ServerDraft, checks, datagrams, finish, origin, parse_address, read_options,
+    report_problems, rows,
 };
 use crate::diagnostic::Diagnostic;
 use crate::document::{Line, Word};
@@ -12,7 +14,7 @@ use crate::keyword::report::Report;
 use crate::keyword::table::Status;
 use crate::span::{Span, Spanned};
 use crate::spec::{
-    ConnectingSpec, InitialAddress, ProxySpec, ServerBalanceSpec, ServerCheckSpec, ServerLimitsSpec,
+    ConnectingSpec, InitialAddress, InitialState, ProxySpec, ServerBalanceSpec, ServerCheckSpec, ServerLimitsSpec,
     ServerPersistenceSpec, ServerSpec, Shared, Spec,
 };
 use std::sync::{Mutex, PoisonError};
@@ -159,7 +161,10 @@ pub fn read(
             return Err(format!("'{refused}' option is not accepted for dynamic server"));
         }
         let started = origin::read(&line, 3, backend, &origin::Running { spec, own: backend });
-        let mut draft = started.map_err(|(_, message)| message)?.unwrap_or_default();
+        let mut draft = match started.map_err(|(_, message)| message)? {
+            Some(draft) => draft,
+            None => inherited(spec, backend, &line),
+        };
         if draft.limits.store.is_some() {
             return Err("'maxconn-store' option is not accepted for dynamic server".to_owned());
         }
@@ -180,6 +185,23 @@ pub fn read(
     }
     let first = found.into_iter().find(Diagnostic::is_alert).map(|alert| alert.message).unwrap_or_default();
     Err(first.strip_prefix(&head).map(str::to_owned).unwrap_or(first))
+}
+
+/// Returns the initial values of an added server without `from`: those of the backend's `default-server for-added`, or
+/// the documented ones.
+fn inherited(spec: &Spec, backend: &str, line: &Line) -> ServerDraft {
+    let running = origin::Running { spec, own: backend };
+    let is_meant = spec.proxies.iter().any(|proxy| proxy.name.value == backend && proxy.added_defaults.is_some());
+    let Some(mut draft) = running.of_backend("").filter(|_| is_meant) else { return ServerDraft::default() };
+    draft.balance.guid = None;
+    // A server is checked or tracks another one: an option of the command overrides the inherited one.
+    let has = |name: &str| line.words.iter().skip(3).any(|word| word.text == name);
+    match (has("check"), has("track")) {
+        (false, true) => (draft.check.enabled, draft.check.initial) = (false, InitialState::None),
+        (true, false) => draft.check.track = None,
+        _ => {}
+    }
+    draft
 }
 
 /// Parts of servers that were added before.
@@ -246,6 +268,7 @@ mod tests {
             ("127.0.0.1:1 blah", "unknown keyword 'blah'."),
             ("127.0.0.1:1 redir /x", "'redir' option is not accepted for dynamic server"),
             ("127.0.0.1:1 enabled", "'enabled' option is not accepted for dynamic server"),
+            ("127.0.0.1:1 for-added", "'for-added' option is not accepted for dynamic server"),
             ("127.0.0.1:1 maxconn-store x", "'maxconn-store' option is not accepted for dynamic server"),
             ("127.0.0.1:1 resolvers x", "'resolvers' option is not accepted for dynamic server"),
             ("127.0.0.1:1 check inter 0", "invalid value 0 for argument 'inter' of server s.."),

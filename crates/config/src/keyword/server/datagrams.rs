@@ -20,6 +20,7 @@ pub(super) const OPTIONS: &[&str] = &[
     "error-limit",
     "fall",
     "fastinter",
+    "for-added",
     "guid",
     "hash-key",
     "id",

@@ -35,6 +35,13 @@ pub(super) const TABLE: &[ServerOption] = &[
     ),
     supported(
         Arity::None,
+        "for-added",
+        "",
+        "Weir's own, of \"default-server\": servers that \"add server\" adds begin with its options, too.",
+        for_added,
+    ),
+    supported(
+        Arity::None,
         "strict-maxconn",
         "",
         "Limits connections, including idle ones, to maxconn.",
@@ -175,6 +182,13 @@ fn id(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     match u32::try_from(leading_number(&word.text).0) {
         Ok(id @ 1..) => context.draft.id = Some(id),
         _ => context.error(word.span, "'id' : custom id has to be between 1 and 4294967295.."),
+    }
+}
+
+fn for_added(context: &mut ServerContext<'_>, keyword: &Word, _: Option<&Word>) {
+    match context.name {
+        None => context.draft.for_added = Some(keyword.span),
+        Some(_) => context.error(keyword.span, "'for-added' is an option of 'default-server' lines."),
     }
 }
 

@@ -59,6 +59,8 @@ pub(crate) struct ServerDraft {
     pub(crate) tls: ServerTlsSpec,
     /// Used by peers only.
     pub(crate) shard: u32,
+    /// `for-added` of a `default-server` line.
+    pub(crate) for_added: Option<Span>,
 }
 
 impl Default for ServerDraft {
@@ -80,6 +82,7 @@ impl Default for ServerDraft {
             persistence: Shared::default(),
             tls: ServerTlsSpec::default(),
             shard: 0,
+            for_added: None,
         }
     }
 }
@@ -311,6 +314,7 @@ fn finish(draft: ServerDraft, span: Span, name: Spanned<String>, address: Spanne
         persistence,
         tls,
         shard: _,
+        for_added: _,
     } = draft;
     let id_is_written = id.is_some();
     let id = id.unwrap_or(0);
@@ -372,7 +376,12 @@ pub(crate) fn read_defaults(context: &mut ProxyContext<'_>, line: &Line) {
     let mut server = ServerContext::new(&mut draft, None, context.around.environment);
     server.only = datagrams::accepted(context);
     let unread = read_options(&mut server, line, behind);
-    let problems = server.problems;
+    let mut problems = server.problems;
+    if let Some(span) = draft.for_added.take_if(|_| named) {
+        let message =
+            "'for-added' is for 'default-server' lines without a name; 'add server' selects others by 'from srv:'.";
+        problems.push(Problem { severity: Severity::Alert, span, message: message.to_owned() });
+    }
     name_folder(context, line, &mut draft);
     draft.id = None;
     // A line that only restores the documented defaults does not count.

@@ -146,7 +146,7 @@ pub(super) fn read(
     };
     let mut draft = found.ok_or_else(|| fail(origin.unknown(own)))?;
     // Settings that identify a single server are not copied.
-    (draft.id, draft.balance.guid) = (None, None);
+    (draft.id, draft.balance.guid, draft.for_added) = (None, None, None);
     Ok(Some(draft))
 }
 
@@ -200,6 +200,7 @@ impl ServerDraft {
             persistence,
             tls: tls.map(|tls| *tls).unwrap_or_default(),
             shard: 0,
+            for_added: None,
         }
     }
 

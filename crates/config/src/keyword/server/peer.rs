@@ -64,6 +64,9 @@ pub(crate) fn read_defaults(line: &Line, draft: &mut ServerDraft, environment: &
     let unread = read_options(&mut server, line, 1);
     let problems = server.problems;
     report_problems(report, "", "section 'peers'", problems, &unread);
+    if let Some(span) = draft.for_added.take() {
+        report.alert(span, "'for-added' is for proxies: no peer is added at run time.");
+    }
     draft.id = None;
 }
 

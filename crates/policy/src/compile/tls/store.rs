@@ -49,6 +49,8 @@ pub(crate) struct Store {
     pub(super) ticket_keys: Vec<Arc<TicketKeys>>,
     pub(super) sessions: Option<Arc<SessionStore>>,
     pub(super) listeners: Vec<TlsListener>,
+    /// TLS of `default-server for-added` lines.
+    pub(crate) defaults: Vec<Arc<tls::Client>>,
     /// The program is running: added lines refer to loaded objects, and no file is read.
     pub(super) is_running: bool,
     /// Maximum amount of early data from a client in bytes: the maximum size of a request.
@@ -138,6 +140,7 @@ impl Store {
             sessions: self.sessions.take(),
             listeners: std::mem::take(&mut self.listeners),
             stored: self.stored(),
+            defaults: std::mem::take(&mut self.defaults),
         }
     }
 }
