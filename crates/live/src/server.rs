@@ -128,17 +128,21 @@ impl ServerState {
     }
 
     /// Applies the result of a check or of an agent. A success of one does not override the other: a server is up only
-    /// if neither has it down, and it remains stopping while its checks pass conditionally.
+    /// if neither has it down, and it remains stopping while one of them excludes new clients.
     pub(super) fn operate(&mut self, wanted: Operation) {
         let objects = |health: &Option<Box<Health>>| health.as_ref().is_some_and(|health| health.objects());
         if wanted == Operation::Down {
             self.operation = Operation::Down;
             self.trust(false);
         } else if !(objects(&self.health) || objects(&self.agent)) {
-            let stops = self.health.as_ref().is_some_and(|health| health.is_conditional());
-            self.operation = if stops { Operation::Stopping } else { wanted };
+            self.operation = if self.excludes_new_clients() { Operation::Stopping } else { wanted };
             self.trust(true);
         }
+    }
+
+    /// Whether its checks or its agent exclude new clients.
+    pub(super) fn excludes_new_clients(&self) -> bool {
+        self.health.iter().chain(&self.agent).any(|health| health.is_conditional())
     }
 
     /// Sets whether the server counts as up before its checks have passed.
@@ -158,7 +162,7 @@ impl ServerState {
         }
     }
 
-    /// Ends a maintenance: the server is as at the start, and down while its agent says so.
+    /// Ends a maintenance: the server is as at the start, and down or stopping while its agent says so.
     pub(super) fn restart(&mut self) {
         if self.follows {
             return;
@@ -169,7 +173,12 @@ impl ServerState {
             down = !health.is_up();
         }
         let objects = self.agent.as_ref().is_some_and(|agent| agent.objects());
-        self.operation = if down || objects { Operation::Down } else { Operation::Up };
+        let stops = self.agent.as_ref().is_some_and(|agent| agent.is_conditional());
+        self.operation = match (down || objects, stops) {
+            (true, _) => Operation::Down,
+            (false, true) => Operation::Stopping,
+            (false, false) => Operation::Up,
+        };
         self.trust(self.operation == Operation::Up);
     }
 }

@@ -85,20 +85,25 @@ impl Servers {
         let Some(health) = self.servers.get_mut(server).and_then(|state| checked(state, checker)) else {
             return (false, StateChange::default());
         };
+        let was_conditional = health.is_conditional();
         let (wanted, told) = match checker {
             Checker::Health => health.end(report),
             Checker::Agent => health.end_of_agent(report),
         };
-        // An agent cannot end the stopping state, which belongs to the checks or an administrator.
+        // An agent cannot end the stopping state of the checks or an administrator, only its own.
         let stops = self.servers.get(server).is_some_and(|state| state.operation == Operation::Stopping);
-        let held = checker == Checker::Agent && stops && wanted == Some(Operation::Up);
+        let held = checker == Checker::Agent && stops && wanted == Some(Operation::Up) && !was_conditional;
         let Some(wanted) = wanted.filter(|_| !held) else { return (told, StateChange::default()) };
         (told, self.turn_if(server, now, wanted))
     }
 
     /// Does nothing if the server is in that state already.
     fn turn_if(&mut self, server: usize, now: Moment, wanted: Operation) -> StateChange {
-        match self.servers.get(server).is_none_or(|state| state.operation == wanted) {
+        let remains = |state: &ServerState| {
+            let stops = wanted == Operation::Up && state.operation == Operation::Stopping;
+            state.operation == wanted || stops && state.excludes_new_clients()
+        };
+        match self.servers.get(server).is_none_or(remains) {
             true => StateChange::default(),
             false => self.turn(server, now, |state| state.operate(wanted)),
         }
@@ -150,6 +155,7 @@ impl Servers {
             state.operation = operation;
             if checker == Checker::Agent {
                 state.trust(operation == Operation::Up);
+                state.agent.iter_mut().for_each(|agent| agent.admit());
             }
         });
         // For an unchecked server, records the level that the command would have set.

@@ -13,6 +13,8 @@ pub enum Arity {
     Source,
     /// `maxconn-store`: a name, then `lost` with one.
     Store,
+    /// `agent-check`: nothing, or `http` with one.
+    Agent,
 }
 
 impl Arity {
@@ -23,6 +25,8 @@ impl Arity {
         match self {
             Self::None => return (None, 0),
             Self::One => {}
+            Self::Agent if first.is_none_or(|word| word.text != "http") => return (None, 0),
+            Self::Agent => length = words.len().min(2),
             Self::Source => {
                 while matches!(words.get(length).map(|word| word.text.as_str()), Some("usesrc" | "interface")) {
                     length = (length + 2).min(words.len());

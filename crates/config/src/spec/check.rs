@@ -72,6 +72,8 @@ pub enum Observe {
 pub struct AgentSpec {
     /// `agent-check`.
     pub enabled: bool,
+    /// `agent-check http`, Weir's own: the target of the request; `None`: the agent sends its line at once.
+    pub uri: Option<String>,
     /// `agent-addr`; `None`: the server's address.
     pub address: Option<Spanned<AddressSpec>>,
     /// `agent-port`; 0: not set.
@@ -84,7 +86,7 @@ pub struct AgentSpec {
 
 impl Default for AgentSpec {
     fn default() -> Self {
-        Self { enabled: false, address: None, port: 0, interval: 2_000, send: String::new() }
+        Self { enabled: false, uri: None, address: None, port: 0, interval: 2_000, send: String::new() }
     }
 }
 

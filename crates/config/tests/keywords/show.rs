@@ -521,7 +521,7 @@ fn server(server: &ServerSpec, out: &mut String) {
     field(out, "check_protocol", &text(&check.protocol), &None);
     field(out, "track", &check.track.as_ref().map(|track| track.value.as_str()), &None);
     field(out, "agent", &check.agent.enabled, &false);
-    changed!(out, &check.agent, AgentSpec::default(), AgentSpec { interval, port, send } but { enabled, address });
+    changed!(out, &check.agent, AgentSpec::default(), AgentSpec { interval, port, send, uri } but { enabled, address });
     field(out, "agent_address", &check.agent.address.as_ref().map(|at| address(&at.value)), &None);
     field(out, "check_address", &check.address.as_ref().map(|at| address(&at.value)), &None);
     tls::server(&tls.as_deref().cloned().unwrap_or_default(), out);

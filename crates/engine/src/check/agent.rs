@@ -3,6 +3,7 @@
 
 use conn::transport::{self, Transport};
 use std::io::IoSlice;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -10,14 +11,14 @@ use std::time::Duration;
 
 use base::buffer::Buffer;
 use base::moment::Moment;
-use live::health::{CheckStatus, Report};
+use live::health::{CheckStatus, Operation, Report};
 use live::{Admin, Checker, ServerPlace};
-use policy::check::{AgentAnswer, AgentCheck, Word};
+use policy::check::{AgentAnswer, AgentCheck};
 use policy::program::{Proxy, Server, ServerAddress};
 use rt::net::Address;
 
-use super::messages;
 use super::running::Waited;
+use super::{agent_http, messages};
 use crate::service::transitions::Orderer;
 use crate::service::{transitions, weight};
 use crate::worker::Worker;
@@ -131,9 +132,12 @@ fn report(
             Err(_) => warning = Some("maxconn string empty or preceded by garbage"),
         }
     }
-    let status = match answer.health {
-        Some(Word { up: true, .. }) => CheckStatus::L7Ok,
-        Some(Word { up: false, .. }) => CheckStatus::L7Status,
+    let status = match &answer.health {
+        Some(word) => match word.operation {
+            Operation::Up => CheckStatus::L7Ok,
+            Operation::Stopping => CheckStatus::L7Conditional,
+            Operation::Down => CheckStatus::L7Status,
+        },
         None => CheckStatus::Checked,
     };
     let code = status.is_application().then_some(0);
@@ -166,11 +170,14 @@ impl<'a> Question<'a> {
     /// Connects, sends the configured string and returns the agent's line.
     async fn ask(mut self) -> Result<Vec<u8>, Failure> {
         let orders = self.worker.process.checks.targets.agent(self.server.serial);
-        let mut stream = self.connect(orders.address, orders.port).await?;
+        let destination = self.destination(orders.address, orders.port)?;
+        let mut stream = self.connect(&Address::Inet(destination)).await?;
         if let Some(timeout) = self.timeout {
             self.deadline = rt::now() + timeout;
         }
-        let sent = orders.send.as_deref().unwrap_or(&self.agent.send);
+        let request =
+            self.agent.uri.as_deref().map(|uri| agent_http::request(uri, self.server.host.as_deref(), destination));
+        let sent = request.as_deref().or(orders.send.as_deref()).unwrap_or(&self.agent.send);
         let mut at = 0;
         while at < sent.len() {
             let rest = [IoSlice::new(&sent[at..])];
@@ -180,23 +187,30 @@ impl<'a> Question<'a> {
                 Waited::Expired => return Err((CheckStatus::L7Timeout, String::new())),
             }
         }
-        let line = self.read(&mut stream).await;
+        let line = match request {
+            Some(_) => self.read_response(&mut stream).await,
+            None => self.read(&mut stream).await,
+        };
         let _ = stream.set_linger_zero();
         line
     }
 
-    async fn connect(&mut self, address: Option<std::net::IpAddr>, port: Option<u16>) -> Result<Transport, Failure> {
+    /// Returns the address of the agent; `address` and `port` are those of commands.
+    fn destination(&self, address: Option<IpAddr>, port: Option<u16>) -> Result<SocketAddr, Failure> {
         let port = port.unwrap_or(self.agent.port);
-        let destination = match (address.or(self.agent.address), &*self.worker.process.outgoing.address(self.server)) {
-            (Some(ip), _) | (None, &ServerAddress::Inet { ip, .. }) => Address::Inet((ip, port).into()),
-            (None, _) => return Err((CheckStatus::L4Connection, "no address to connect to".to_owned())),
-        };
+        match (address.or(self.agent.address), &*self.worker.process.outgoing.address(self.server)) {
+            (Some(ip), _) | (None, &ServerAddress::Inet { ip, .. }) => Ok((ip, port).into()),
+            (None, _) => Err((CheckStatus::L4Connection, "no address to connect to".to_owned())),
+        }
+    }
+
+    async fn connect(&mut self, destination: &Address) -> Result<Transport, Failure> {
         let route = self.worker.process.outgoing.route(self.server.serial).filter(|route| !route.blocked);
         let Some(route) = route else {
             return Err((CheckStatus::L4Connection, "no way to the server".to_owned()));
         };
         let failed = |error: &std::io::Error| (CheckStatus::L4Connection, messages::of_system(error));
-        let mut connecting = transport::connect(&destination, &route.options).map_err(|error| failed(&error))?;
+        let mut connecting = transport::connect(destination, &route.options).map_err(|error| failed(&error))?;
         match self.within(|cx| Pin::new(&mut connecting).poll(cx)).await {
             Waited::Done(Ok(stream)) => Ok(stream),
             Waited::Done(Err(error)) => Err(failed(&error)),
@@ -223,6 +237,27 @@ impl<'a> Question<'a> {
                     return Err((CheckStatus::Checked, "Ignoring incomplete line from agent".to_owned()));
                 }
                 Waited::Done(Ok(_)) => {}
+                Waited::Done(Err(error)) => return Err((CheckStatus::SocketError, messages::of_system(&error))),
+                Waited::Expired => return Err((CheckStatus::L7Timeout, String::new())),
+            }
+        }
+    }
+
+    /// Reads a response of HTTP up to the end of the first line of its body.
+    async fn read_response(&mut self, stream: &mut Transport) -> Result<Vec<u8>, Failure> {
+        let mut input = Buffer::with_capacity(agent_http::LONGEST);
+        let mut ended = false;
+        loop {
+            match agent_http::line(input.data(), ended) {
+                Ok(Some(line)) => return Ok(line),
+                Ok(None) => {}
+                Err(why) => return Err((CheckStatus::L7Response, why)),
+            }
+            if input.room() == 0 {
+                return Err((CheckStatus::L7Response, "Buffer full".to_owned()));
+            }
+            match self.within(|cx| stream.poll_read(cx, &mut input)).await {
+                Waited::Done(Ok(count)) => ended = count == 0,
                 Waited::Done(Err(error)) => return Err((CheckStatus::SocketError, messages::of_system(&error))),
                 Waited::Expired => return Err((CheckStatus::L7Timeout, String::new())),
             }

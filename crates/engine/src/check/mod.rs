@@ -2,6 +2,7 @@
 //! the log (configuration manual, section 5.2, "check"). Must never carry a request.
 
 mod agent;
+mod agent_http;
 mod application;
 mod attached;
 mod connect;

@@ -21,6 +21,7 @@ mod world;
 mod accepting;
 mod acme;
 mod acme_nodes;
+mod agents;
 mod answered_slots;
 mod arrivals;
 mod attached;

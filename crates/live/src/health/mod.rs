@@ -131,6 +131,11 @@ impl Health {
         self.paused
     }
 
+    /// Forgets that the last check excluded new clients, after a command.
+    pub(crate) fn admit(&mut self) {
+        self.conditional = false;
+    }
+
     /// Whether the last counted check excludes new clients.
     pub fn is_conditional(&self) -> bool {
         self.conditional && self.enabled
@@ -180,6 +185,11 @@ impl Health {
     pub fn end_of_agent(&mut self, report: Report) -> (Option<Operation>, bool) {
         match report.status {
             CheckStatus::L7Ok | CheckStatus::L7Status => self.end(report),
+            // Unlike a check, an agent that had the server down may admit its known clients.
+            CheckStatus::L7Conditional => {
+                self.trusted |= self.enabled;
+                self.end(report)
+            }
             status => {
                 self.running = false;
                 let told = self.enabled && status.verdict().is_some() && status != self.last.status;

@@ -2,6 +2,7 @@
 //! Must never change a server.
 
 use live::Admin;
+use live::health::Operation;
 
 /// A parsed response; of several words of one kind the last one applies.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -23,8 +24,8 @@ pub struct AgentAnswer {
 /// A word that states the server's health.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
-    /// The server is up.
-    pub up: bool,
+    /// The state that it states.
+    pub operation: Operation,
     /// The word as received.
     pub text: String,
 }
@@ -50,10 +51,12 @@ impl AgentAnswer {
 
     fn read(&mut self, word: &str) {
         let lower = word.to_ascii_lowercase();
-        let health = |up| Some(Word { up, text: word.to_owned() });
+        let health = |operation| Some(Word { operation, text: word.to_owned() });
         match lower.as_str() {
-            "up" => self.health = health(true),
-            "down" | "fail" | "stopped" => self.health = health(false),
+            "up" => self.health = health(Operation::Up),
+            // Weir's own.
+            "nolb" => self.health = health(Operation::Stopping),
+            "down" | "fail" | "stopped" => self.health = health(Operation::Down),
             "ready" => self.admin = Some(Admin::Ready),
             "drain" => self.admin = Some(Admin::Drain),
             "maint" => self.admin = Some(Admin::Maintenance),
@@ -97,20 +100,23 @@ mod tests {
     #[test]
     fn words_are_read_as_haproxy_reads_them() {
         use Admin::{Drain, Maintenance, Ready};
-        type Row<'a> = (&'a str, Option<Admin>, Option<bool>, Option<&'a str>, Option<&'a str>, &'a str);
+        use Operation::{Down, Stopping, Up};
+        type Row<'a> = (&'a str, Option<Admin>, Option<Operation>, Option<&'a str>, Option<&'a str>, &'a str);
         let rows: &[Row<'_>] = &[
             ("75%", None, None, Some("75%"), None, ""),
-            ("down", None, Some(false), None, None, "via agent : down"),
-            ("down #because", None, Some(false), None, None, "via agent : down (because)"),
-            ("stopped #sad day, yes", None, Some(false), None, None, "via agent : stopped (sad day, yes)"),
-            ("fail", None, Some(false), None, None, "via agent : fail"),
-            ("UP", None, Some(true), None, None, "via agent : UP"),
-            ("x up", None, Some(true), None, None, "via agent : up (x)"),
+            ("down", None, Some(Down), None, None, "via agent : down"),
+            ("down #because", None, Some(Down), None, None, "via agent : down (because)"),
+            ("stopped #sad day, yes", None, Some(Down), None, None, "via agent : stopped (sad day, yes)"),
+            ("fail", None, Some(Down), None, None, "via agent : fail"),
+            ("UP", None, Some(Up), None, None, "via agent : UP"),
+            ("x up", None, Some(Up), None, None, "via agent : up (x)"),
+            ("NOLB #update", None, Some(Stopping), None, None, "via agent : NOLB (update)"),
+            ("up nolb", None, Some(Stopping), None, None, "via agent : nolb"),
             ("Drain", Some(Drain), None, None, None, ""),
             ("drain #foo", Some(Drain), None, None, None, ""),
             ("maint", Some(Maintenance), None, None, None, ""),
-            ("up ready 100%", Some(Ready), Some(true), Some("100%"), None, "via agent : up"),
-            ("down 20% drain,maxconn:7", Some(Drain), Some(false), Some("20%"), Some("7"), "via agent : down"),
+            ("up ready 100%", Some(Ready), Some(Up), Some("100%"), None, "via agent : up"),
+            ("down 20% drain,maxconn:7", Some(Drain), Some(Down), Some("20%"), Some("7"), "via agent : down"),
             ("weight:50%\tmaxconn:30", None, None, Some("50%"), Some("30"), ""),
             ("nonsense", None, None, None, None, "agent reports an error : nonsense"),
             ("failed", None, None, None, None, "agent reports an error : failed"),
@@ -120,7 +126,7 @@ mod tests {
         for (line, admin, up, weight, maxconn, info) in rows {
             let answer = AgentAnswer::parse(line.as_bytes());
             assert_eq!(answer.admin, *admin, "{line}");
-            assert_eq!(answer.health.as_ref().map(|word| word.up), *up, "{line}");
+            assert_eq!(answer.health.as_ref().map(|word| word.operation), *up, "{line}");
             assert_eq!((answer.weight.as_deref(), answer.maxconn.as_deref()), (*weight, *maxconn), "{line}");
             assert_eq!(answer.info(None), *info, "{line}");
         }

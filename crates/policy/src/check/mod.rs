@@ -113,6 +113,8 @@ pub struct AgentCheck {
     pub interval: Duration,
     /// `agent-send`.
     pub send: Box<[u8]>,
+    /// `agent-check http`: the target of the request; `None`: the agent does not speak HTTP.
+    pub uri: Option<Box<str>>,
 }
 
 /// A step of a script.

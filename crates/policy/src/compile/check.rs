@@ -393,6 +393,7 @@ impl Compiler<'_> {
             port: written.port,
             interval: Duration::from_millis(written.interval),
             send: text::to_bytes(&written.send).into(),
+            uri: written.uri.as_deref().map(Into::into),
         })
     }
 }

@@ -6,11 +6,47 @@ use super::delay::delay;
 use crate::address::AddressRules;
 use crate::document::Word;
 use crate::keyword::source;
-use crate::span::Spanned;
+use crate::span::{Span, Spanned};
 use crate::spec::AddressSpec;
 
-pub(super) fn check(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
+/// Reads `agent-check [http <uri>]`.
+pub(super) fn check(context: &mut ServerContext<'_>, _: &Word, form: Option<&Word>) {
     context.draft.check.agent.enabled = true;
+    context.draft.check.agent.uri = match (form, context.arguments.get(1)) {
+        (None, _) => None,
+        (Some(_), Some(uri)) if is_path(&uri.text) => Some(uri.text.clone()),
+        (Some(form), uri) => {
+            let message = match uri {
+                Some(uri) => format!(
+                    "'agent-check http' : '{}' is no path: expected '/' and visible ASCII without '#'.",
+                    uri.text
+                ),
+                None => "'agent-check http' expects <uri> as argument, a path such as '/load'.".to_owned(),
+            };
+            return context.error(uri.unwrap_or(form).span, message);
+        }
+    };
+}
+
+/// Whether a text is a path, with a query or without, that a request line can contain.
+fn is_path(text: &str) -> bool {
+    text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#')
+}
+
+/// Checks the settings of a server's agent after all options of a line.
+pub(super) fn finish(context: &mut ServerContext<'_>, line: Span) {
+    let agent = &context.draft.check.agent;
+    if !agent.enabled {
+        return;
+    }
+    let (has_port, sends) = (agent.port != 0, agent.uri.is_some() && !agent.send.is_empty());
+    if !has_port {
+        let name = context.shown_name();
+        context.error(line, format!("server {name} does not have agent port. Agent check has been disabled."));
+    }
+    if sends {
+        context.error(line, "'agent-send' is not possible with 'agent-check http', whose agent gets a request.");
+    }
 }
 
 pub(super) fn no_check(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {

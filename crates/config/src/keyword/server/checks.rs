@@ -61,7 +61,13 @@ pub(super) const TABLE: &[ServerOption] = &[
         "Observed errors in a row that trigger \"on-error\".",
         error_limit,
     ),
-    supported(Arity::None, "agent-check", "", "Queries an agent about the server.", agent::check),
+    supported(
+        Arity::Agent,
+        "agent-check",
+        "[http <uri>]",
+        "Queries an agent about the server; 'http', Weir's own: by an HTTP request.",
+        agent::check,
+    ),
     supported(Arity::None, "no-agent-check", "", "Undoes an inherited \"agent-check\".", agent::no_check),
     supported(Arity::One, "agent-addr", "<address>", "Address of the agent.", agent::address),
     supported(Arity::One, "agent-inter", "<time>", "Interval between two queries.", agent::interval),
@@ -228,11 +234,7 @@ pub(super) fn finish(context: &mut ServerContext<'_>, line: Span) {
     if context.draft.check.track.is_some() && context.draft.check.initial != InitialState::None {
         context.error(line, "unable to set init-state and tracking at the same time!");
     }
-    let agent = &context.draft.check.agent;
-    if agent.enabled && agent.port == 0 {
-        let name = context.shown_name();
-        context.error(line, format!("server {name} does not have agent port. Agent check has been disabled."));
-    }
+    agent::finish(context, line);
 }
 
 /// `on-error`.
