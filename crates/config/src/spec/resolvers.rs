@@ -74,6 +74,8 @@ pub struct ResolvingSpec {
     pub allows_duplicates: bool,
     /// `resolve-opts ignore-weight`.
     pub ignores_weight: bool,
+    /// `srv-port`, Weir's own: replaces the port of SRV records.
+    pub srv_port: Option<Spanned<u16>>,
 }
 
 /// `dns-accept-family`: address families that are queried.

@@ -63,6 +63,7 @@ fn join(
     let Some(at) = At::new(worker, follower.member) else { return };
     let Some(server) = at.server() else { return };
     let host = place.host.text();
+    let port = server.resolving.as_ref().and_then(|resolving| resolving.srv_port).unwrap_or(place.port);
     follower.place = Some(place.clone());
     worker.process.service::<Resolving>().rename(server.serial, host.clone(), true);
     let text = format!(
@@ -73,12 +74,12 @@ fn join(
     );
     match ip {
         Some(ip) => {
-            apply::move_to(worker, &at, ip, Some(place.port), "DNS additional record");
+            apply::move_to(worker, &at, ip, Some(port), "DNS additional record");
             worker.logger.message(Some(at.proxy.index), LogLevel::Notice, &text);
         }
         None => {
             worker.logger.message(Some(at.proxy.index), LogLevel::Notice, &text);
-            apply::set_port(worker, server, place.port);
+            apply::set_port(worker, server, port);
             follow_host(section, worker, follower, &place.host);
         }
     }

@@ -319,7 +319,7 @@ fn servers_come_and_go_with_a_service() {
         let second = comes("s2", "b.test", "10.0.1.2");
         says(&world, &second.each_ref().map(String::as_str)).await;
         let state = &world.shared().live.proxies[0];
-        assert_eq!(state.status(1).map(|status| status.weight), Some(3));
+        assert_eq!([0, 1].map(|server| state.status(server).map(|status| status.weight)), [Some(1), Some(256)]);
         // A service is identified by its port as well.
         names.set("_http._tcp.test", SRV, services(&[(513, 81, "b.test")]));
         let gone = "Server l/s1 is going DOWN for maintenance (entry removed from SRV record). 1 active and 0 backup \
@@ -327,6 +327,36 @@ fn servers_come_and_go_with_a_service() {
         says(&world, &[gone]).await;
         assert_eq!(world.shared().service::<Resolving>().named(0).host, None);
         assert_eq!(world.shared().service::<Resolving>().named(1).host.as_deref(), Some("b.test"));
+        ends(&world).await;
+    });
+}
+
+/// Weights keep their ratios, and the servers have the port of the line.
+#[test]
+fn services_have_the_port_of_the_line_and_weights_in_proportion() {
+    let servers = "balance roundrobin\n server-template s 3 _http._tcp.test resolvers my init-addr none srv-port 8000";
+    following("", servers).workers(&[1, 4]).run(|world| async move {
+        let names = NameServer::start(&world, DNS);
+        names.set("a.test", A, at(&["10.0.1.1"]));
+        names.set("b.test", A, at(&["10.0.1.2"]));
+        names.set("c.test", A, at(&["10.0.1.3"]));
+        let shown = || {
+            let (shared, state) = (world.shared(), &world.shared().live.proxies[0]);
+            let generation = shared.generation();
+            let of = |server: &policy::program::Server| match &*shared.outgoing.address(server) {
+                policy::program::ServerAddress::Inet { port: policy::program::ServerPort::Exact(port), .. } => *port,
+                other => panic!("{other:?}"),
+            };
+            let weight = |server| state.status(server).map_or(0, |status| status.weight);
+            generation.program.proxies[0].servers().map(|server| (of(server), weight(server.index))).collect::<Vec<_>>()
+        };
+        names.set("_http._tcp.test", SRV, services(&[(10, 80, "a.test"), (20, 81, "b.test"), (60, 82, "c.test")]));
+        world.lines(12).await;
+        assert_eq!(shown(), [(8000, 10), (8000, 20), (8000, 60)]);
+        names.set("_http._tcp.test", SRV, services(&[(100, 80, "a.test"), (200, 81, "b.test"), (600, 82, "c.test")]));
+        sleep(10_000).await;
+        assert_eq!(shown(), [(8000, 43), (8000, 85), (8000, 256)]);
+        world.forget_log();
         ends(&world).await;
     });
 }

@@ -5,7 +5,7 @@ use super::names::DEFAULT_RESOLVERS;
 use crate::program::{AddressChoice, Hold, LinkTls, Nameserver, Resolvers, Resolving};
 use crate::rule::{Action, NameLookup, Rules, Wait};
 use config::diagnostic::{Diagnostic, Form, Severity};
-use config::span::Span;
+use config::span::{Span, Spanned};
 use config::spec::{
     AddressSpec, Family, HostSpec, NameserverSpec, PortSpec, ProxyKind, ProxySpec, ResolversSpec, ServerSpec,
     SocketKind, Spec,
@@ -97,8 +97,28 @@ impl Compiler<'_> {
         }
     }
 
+    /// Reports `srv-port` on the line of a server that follows no service.
+    fn check_srv_port(&mut self, proxy: &ProxySpec, server: &ServerSpec) {
+        let written = &server.connecting.resolving;
+        let is_service = match &server.address.value {
+            AddressSpec::Inet { host: HostSpec::Name(name), .. } => {
+                Name::parse(name).is_some_and(|name| name.is_service())
+            }
+            _ => false,
+        };
+        // It may come from `default-server` on another line.
+        let is_own = |port: &&Spanned<u16>| (port.span.file, port.span.line) == (server.span.file, server.span.line);
+        let Some(port) = written.srv_port.as_ref().filter(is_own) else { return };
+        if !is_service || written.section.is_none() {
+            let head = format!("'server {}/{}' : ", proxy.name.value, server.name.value);
+            let why = "'srv-port' requires 'resolvers' and a name of a service, which begins with '_'.";
+            self.alert(port.span, Form::Placed, format!("{head}{why}"));
+        }
+    }
+
     /// Compiles the run-time name resolution of a server; `None` if it has none.
     pub(super) fn resolving(&mut self, spec: &Spec, proxy: &ProxySpec, server: &ServerSpec) -> Option<Resolving> {
+        self.check_srv_port(proxy, server);
         let written = &server.connecting.resolving;
         let wanted = written.section.as_ref()?;
         let sections = &spec.sections.resolvers;
@@ -144,6 +164,7 @@ impl Compiler<'_> {
                 allows_duplicates: written.allows_duplicates,
             },
             ignores_weight: written.ignores_weight,
+            srv_port: written.srv_port.as_ref().map(|port| port.value),
         })
     }
 }

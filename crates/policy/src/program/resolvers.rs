@@ -58,6 +58,8 @@ pub struct Resolving {
     pub choice: AddressChoice,
     /// Weights of SRV records are ignored.
     pub ignores_weight: bool,
+    /// `srv-port`: replaces the port of SRV records.
+    pub srv_port: Option<u16>,
 }
 
 /// The selection among several addresses.

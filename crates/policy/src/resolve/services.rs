@@ -12,7 +12,8 @@ const MOST: usize = 1_024;
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SrvRecord {
     place: SrvTarget,
-    weight: u32,
+    /// The weight of the record.
+    weight: u16,
     /// The address, if the additional section contained it.
     ip: Option<IpAddr>,
     seen: Moment,
@@ -41,9 +42,18 @@ pub enum Move {
     Stay(usize, u32, Option<IpAddr>),
 }
 
-/// Converts the weight of an SRV record to that of a server: 16 bits to 256 steps, as HAProxy does.
-const fn weight(of_service: u16) -> u32 {
-    (of_service as u32).div_ceil(256)
+/// Largest weight of a server.
+const HEAVIEST: u32 = 256;
+
+/// Converts the weight of an SRV record to that of a server. If the largest of the service exceeds that of a server, all are scaled by the
+/// same factor, so that their ratios hold. Only 0 becomes 0.
+fn scaled(weight: u16, largest: u16) -> u32 {
+    let (weight, largest) = (u32::from(weight), u32::from(largest));
+    if largest <= HEAVIEST {
+        return weight;
+    }
+    let nearest = (weight * HEAVIEST + largest / 2) / largest;
+    nearest.max(weight.min(1))
 }
 
 impl Services {
@@ -56,7 +66,7 @@ impl Services {
             }
             let ip = additional.iter().find(|one| one.host == service.target).map(|one| one.ip);
             let place = SrvTarget { host: service.target.clone(), port: service.port };
-            let known = SrvRecord { place, weight: weight(service.weight), ip, seen: now };
+            let known = SrvRecord { place, weight: service.weight, ip, seen: now };
             let has_room = self.0.len() < MOST;
             match self.0.iter_mut().find(|other| other.place == known.place) {
                 Some(other) => *other = known,
@@ -82,14 +92,16 @@ impl Services {
             moves.push(Move::Leave(server));
         }
         let mut free = standing.iter().enumerate().filter(|(_, place)| place.is_none() || leaves(place));
+        let largest = self.0.iter().map(|known| known.weight).max().unwrap_or_default();
         for SrvRecord { place, weight, ip, .. } in &self.0 {
+            let weight = scaled(*weight, largest);
             let mut stays = false;
             for (server, _) in standing.iter().enumerate().filter(|(_, other)| other.as_ref() == Some(place)) {
-                moves.push(Move::Stay(server, *weight, *ip));
+                moves.push(Move::Stay(server, weight, *ip));
                 stays = true;
             }
             if !stays && let Some((server, _)) = free.next() {
-                moves.push(Move::Join(server, place.clone(), *weight, *ip));
+                moves.push(Move::Join(server, place.clone(), weight, *ip));
             }
         }
         moves
@@ -120,7 +132,7 @@ mod tests {
         known.note(&[service(0, 80, "a"), service(6_000, 81, "b")], &extra, now, Duration::ZERO);
         let ip = Some(IpAddr::from([10, 0, 0, 2]));
         let first = known.assign(&[None, None, None]);
-        assert_eq!(first, [Move::Join(0, at("a", 80), 0, None), Move::Join(1, at("b", 81), 24, ip)]);
+        assert_eq!(first, [Move::Join(0, at("a", 80), 0, None), Move::Join(1, at("b", 81), 256, ip)]);
         // More targets than servers.
         assert_eq!(known.assign(&[None]), [Move::Join(0, at("a", 80), 0, None)]);
         assert_eq!(known.assign(&[]), []);
@@ -132,6 +144,38 @@ mod tests {
         assert_eq!(moves, [Move::Leave(1), Move::Stay(0, 0, None), Move::Join(1, at("b", 82), 256, None)]);
         known.clear();
         assert_eq!(known.assign(&standing), [Move::Leave(0), Move::Leave(1)]);
+    }
+
+    #[test]
+    fn ratios_of_weights_hold() {
+        let rows: &[(&[u16], &[u32])] = &[
+            (&[10, 20, 60], &[10, 20, 60]),
+            (&[0, 1, 256], &[0, 1, 256]),
+            (&[0, 1, 100, 257], &[0, 1, 100, 256]),
+            (&[100, 300, 600], &[43, 128, 256]),
+            (&[1, 1_000], &[1, 256]),
+            (&[65_535, 32_768, 1, 0], &[256, 128, 1, 0]),
+            (&[65_535, 65_535], &[256, 256]),
+            (&[0, 0], &[0, 0]),
+            (&[7], &[7]),
+        ];
+        for (weights, expected) in rows {
+            let mut known = Services::default();
+            let offered: Vec<_> = weights.iter().zip(1..).map(|(weight, port)| service(*weight, port, "a")).collect();
+            known.note(&offered, &[], Moment::default(), Duration::ZERO);
+            let found = known.assign(&vec![None; weights.len()]).into_iter().map(|one| match one {
+                Move::Join(_, _, weight, _) | Move::Stay(_, weight, _) => weight,
+                Move::Leave(_) => u32::MAX,
+            });
+            assert_eq!(found.collect::<Vec<_>>(), *expected, "{weights:?}");
+        }
+        // A heavier record changes the weights of the others.
+        let mut known = Services::default();
+        known.note(&[service(100, 1, "a")], &[], Moment::default(), Duration::ZERO);
+        assert_eq!(known.assign(&[None]), [Move::Join(0, at("a", 1), 100, None)]);
+        let now = Moment::default() + Duration::from_secs(1);
+        known.note(&[service(100, 1, "a"), service(51_200, 2, "a")], &[], now, Duration::ZERO);
+        assert_eq!(known.assign(&[Some(at("a", 1))]), [Move::Stay(0, 1, None)]);
     }
 
     #[test]

@@ -411,6 +411,15 @@ const FOUND_LATE: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "resolvers r\n nameserver n 127.0.0.1:53\nbackend b\n default-server srv-port 81 init-addr none\n server s a.test:80 resolvers r\n \
+         server t a.test:80 resolvers r srv-port 82\n server-template u 2 _a._tcp.test srv-port 82\n server v _a._tcp.test \
+         resolvers r srv-port 82",
+        &[
+            "config : [{}:11] : 'server b/t' : 'srv-port' requires 'resolvers' and a name of a service, which begins with '_'.",
+            "config : [{}:12] : 'server b/u1' : 'srv-port' requires 'resolvers' and a name of a service, which begins with '_'.",
+        ],
+    ),
+    (
         "backend b\n server s1 127.0.0.1:80 pool-conn-name none\n server s2 127.0.0.1:80 pool-conn-name res.hdr(x)",
         &[
             "config : [{}:7] : 'server b/s1' : error detected while parsing sni or pool-conn-name expressions : unknown \

@@ -46,6 +46,7 @@ pub(super) const OPTIONS: &[&str] = &[
     "send-proxy-v2",
     "slowstart",
     "source",
+    "srv-port",
     "track",
     "weight",
 ];

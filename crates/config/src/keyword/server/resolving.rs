@@ -15,6 +15,13 @@ pub(super) const TABLE: &[ServerOption] = &[
     supported(Arity::One, "resolve-net", "<network>[,<network>...]", "Networks to prefer.", networks),
     supported(Arity::One, "resolve-opts", "<option>[,<option>...]", "Options of the resolution.", options),
     supported(Arity::One, "resolve-prefer", "{ ipv4 | ipv6 }", "Address family to prefer.", prefer),
+    supported(
+        Arity::One,
+        "srv-port",
+        "<port>",
+        "Weir's own: port of the servers of a service (SRV), instead of that of its records.",
+        srv_port,
+    ),
 ];
 
 fn resolvers(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
@@ -28,6 +35,16 @@ fn prefer(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>)
         _ => {
             let span = value.map_or(keyword.span, |word| word.span);
             context.error(span, "'resolve-prefer' expects either ipv4 or ipv6 as argument..");
+        }
+    }
+}
+
+fn srv_port(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match value.and_then(|word| Some((word.span, word.text.parse().ok().filter(|port| *port > 0)?))) {
+        Some((span, port)) => context.draft.connecting.resolving.srv_port = Some(Spanned::new(port, span)),
+        None => {
+            let span = value.map_or(keyword.span, |word| word.span);
+            context.error(span, "'srv-port' expects a port between 1 and 65535 as argument.");
         }
     }
 }
