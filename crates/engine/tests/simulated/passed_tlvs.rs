@@ -73,7 +73,8 @@ fn tlvs_of_the_client_are_passed_on() {
         (kind::UNIQUE_ID, "ours"),
         (kind::SSL, "\0\0\0\0\0"),
     ];
-    let rows: [(&str, bool, &[(u8, &str)]); 5] = [
+    type Row<'a> = (&'static str, bool, &'a [(u8, &'static str)]);
+    let rows: [Row<'_>; 5] = [
         ("", true, &[]),
         ("proxy-v2-options pass-tlv", false, &all),
         ("proxy-v2-options pass-tlv", true, &with_checksum),
