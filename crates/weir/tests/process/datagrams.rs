@@ -1,13 +1,11 @@
-//! `udp-lb` over real sockets: reloads, rejections by the kernel, a name server. `RELOADS=100` runs longer.
+//! `udp-lb` over real sockets: reloads, rejections by the kernel, addresses. `RELOADS=100` runs longer.
 
 use crate::quic_sockets::{free_address, sockets};
 use crate::reload::Service;
-use crate::services::program;
 use crate::support::{Folder, Running, connect, connect_unix, exchange, free_port, get, line, wait_until};
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
-use std::process::Command;
 use std::time::Duration;
 
 /// Waits for answers for at most this time.
@@ -69,7 +67,8 @@ fn web(port: &str) -> String {
     )
 }
 
-fn start(folder: &Folder, global: &str, sections: &str, arguments: &[&str]) -> Running {
+/// Starts Weir with these sections, and waits until it serves. Its runtime API is the socket `api` in the folder.
+pub fn start(folder: &Folder, global: &str, sections: &str, arguments: &[&str]) -> Running {
     let port = free_port();
     let api = folder.path("api");
     let text =
@@ -96,7 +95,7 @@ fn a_rejected_datagram_is_noticed() {
 }
 
 /// Returns the answer of the runtime API to a command.
-fn show(folder: &Folder, command: &str) -> String {
+pub fn show(folder: &Folder, command: &str) -> String {
     let mut stream = connect_unix(&folder.path("api"));
     stream.write_all(format!("{command}\n").as_bytes()).expect("sent");
     stream.shutdown(std::net::Shutdown::Write).expect("open");
@@ -191,43 +190,4 @@ fn an_address_that_two_lines_name_is_an_error() {
     let found = line(&format!("-c -f {}", folder.write("a.cfg", &twice)));
     assert_eq!(found.code(), Some(1));
     assert!(found.stderr.contains("has this UDP address already."), "{}", found.stderr);
-}
-
-/// Queries of dnsperf are answered by two servers of Unbound.
-#[test]
-fn name_servers_answer_through_it() {
-    let (Some(unbound), Some(dnsperf)) = (program("unbound"), program("dnsperf")) else { return };
-    let (folder, at) = (Folder::new(), free_address());
-    let servers: Vec<_> = (0..2)
-        .map(|number| {
-            let (address, port) = free_address();
-            let text = format!(
-                "server:\n interface: {address}@{port}\n port: {port}\n username: \"\"\n chroot: \"\"\n directory: \"{dir}\"\n \
-                 pidfile: \"\"\n use-syslog: no\n do-daemonize: no\n do-tcp: no\n access-control: 127.0.0.0/8 allow\n \
-                 local-zone: \"example.\" static\n local-data: \"www.example. 60 IN A 192.0.2.{number}\"\n\
-                 remote-control:\n control-enable: no\n",
-                dir = folder.path("").display(),
-            );
-            let file = folder.write(&format!("unbound{number}.conf"), &text);
-            let running = Running::start(Command::new(&unbound).args(["-d", "-c", &file]));
-            (running, format!("    server ns{number} {address}:{port} check inter 200ms\n"))
-        })
-        .collect();
-    let lines: String = servers.iter().map(|(_, line)| line.as_str()).collect();
-    // A query for www.example, which an answer has to follow.
-    let query = "000101000001000000000000037777770765786d61706c6500";
-    let query = query.replace("65786d61706c65", "6578616d706c65");
-    let check =
-        format!("    proxy-responses 1\n    option udp-check send-binary {query}00010001\n    timeout check 2s\n");
-    let _weir =
-        start(&folder, "", &section(at, &format!("{check}    default-server init-state down rise 1\n{lines}")), &[]);
-    wait_until("both servers are up", || show(&folder, "show stat dns 4 -1").matches(",L7OK,").count() == 2);
-    let queries = folder.write("queries", "www.example A\n");
-    let mut perf = Command::new(&dnsperf);
-    perf.args(["-s", &at.0.to_string(), "-p", &at.1.to_string(), "-d", &queries, "-n", "2000", "-c", "20", "-t", "10"]);
-    let found = crate::support::run(&mut perf);
-    assert!(found.stdout.contains("Queries completed:    2000 (100.00%)"), "{}{}", found.stdout, found.stderr);
-    wait_until("all flows have ended", || {
-        show(&folder, "show udp-lb").starts_with("udp-lb dns flows 0 evicted 0 refused 0 oversized 0 ")
-    });
 }

@@ -32,6 +32,7 @@ mod dashboard_data;
 mod dashboard_events;
 mod dashboard_health;
 mod dashboard_page;
+mod datagram_peers;
 mod datagrams;
 mod demonstration;
 mod descriptors;

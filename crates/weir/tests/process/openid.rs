@@ -7,8 +7,11 @@ use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::Command;
 
-use crate::pages::blocks;
+use crate::pages::{adapted, block};
 use crate::support::{DEFAULTS, Folder, Running, connect, connect_unix, free_port};
+
+/// The page with the configurations.
+const PAGE: &str = "forward-authentication.md";
 
 /// Builds both programs in the folder. Returns false if that is not possible; the reason was printed.
 fn build(folder: &Folder) -> bool {
@@ -33,22 +36,6 @@ fn build(folder: &Folder) -> bool {
             false
         }
     }
-}
-
-/// Returns the block of the page that contains a text.
-fn block(contains: &str) -> String {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/forward-authentication.md");
-    let found = blocks(&std::fs::read_to_string(page).expect("a page"));
-    let (_, block) = found.into_iter().find(|(_, block)| block.contains(contains)).expect("a block");
-    block
-}
-
-/// Replaces what the test has to choose; each text occurs in the page.
-fn adapted(text: String, changes: &[(&str, &str)]) -> String {
-    changes.iter().fold(text, |text, (from, to)| {
-        assert!(text.contains(from), "{from} is not in\n{text}");
-        text.replace(from, to)
-    })
 }
 
 /// A browser: it keeps cookies and follows nothing by itself.
@@ -107,7 +94,7 @@ fn a_user_logs_in_through_oauth2_proxy() {
     let [port, proxy, provider] = [free_port(), free_port(), free_port()];
     let at = |port: u16| format!("127.0.0.1:{port}");
     let file = adapted(
-        block("oidc_issuer_url"),
+        block(PAGE, "oidc_issuer_url"),
         &[
             ("https://login.example.com", &format!("http://{}", at(provider))),
             ("https://app.example.com", &format!("http://{}", at(port))),
@@ -115,7 +102,7 @@ fn a_user_logs_in_through_oauth2_proxy() {
         ],
     );
     let own = adapted(
-        block("_oauth2_proxy"),
+        block(PAGE, "_oauth2_proxy"),
         &[
             (":443 ssl crt /etc/weir/site.pem", &at(port)),
             ("127.0.0.1:4180", &at(proxy)),

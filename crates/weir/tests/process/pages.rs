@@ -24,6 +24,7 @@ const SECTIONS: &[&str] = &[
     "mailers",
     "healthcheck",
     "traces",
+    "udp-lb",
 ];
 
 /// First words of lines shown without their section, each followed by the section that they belong to.
@@ -147,6 +148,22 @@ pub fn blocks(page: &str) -> Vec<(usize, String)> {
         blank = line.trim().is_empty();
     }
     found
+}
+
+/// Returns the block of a page of `docs/` that contains a text.
+pub fn block(page: &str, contains: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
+    let found = blocks(&std::fs::read_to_string(path).expect("a page"));
+    let (_, block) = found.into_iter().find(|(_, block)| block.contains(contains)).expect("a block");
+    block
+}
+
+/// Replaces values that a test has to choose; each of them occurs in the text.
+pub fn adapted(text: String, changes: &[(&str, &str)]) -> String {
+    changes.iter().fold(text, |text, (from, to)| {
+        assert!(text.contains(from), "{from} is not in\n{text}");
+        text.replace(from, to)
+    })
 }
 
 /// Returns the configuration that a block shows, with its assumed context; `None`: it shows something else.
