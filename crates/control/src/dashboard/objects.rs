@@ -120,6 +120,9 @@ pub(super) fn write(object: &Object<'_>, columns: &Columns, out: &mut String) ->
     let servers = if columns.standing { standing(object, out) } else { ServerCounts::default() };
     stalls(object, out);
     unused(object, out);
+    for (count, sum) in statistics::flow_counts(object) {
+        put(out, format_args!(",\"{}\":{sum}", count.member));
+    }
     let latencies = object.sum.latencies(object.now);
     latency(&latencies, out);
     out.push('}');

@@ -241,6 +241,9 @@ impl RowWriter<'_> {
             tip = tip.row("Cum. connections", &count("conn_tot"), "");
         }
         tip = tip.row("Cum. sessions", &count("stot"), "");
+        for (lost, sum) in statistics::flow_counts(self.object) {
+            tip = tip.row(lost.title, &sum, "");
+        }
         if let Some(new) = self.number("connect") {
             let reused = count("reuse");
             tip = tip.row("New connections", &new, "").share("Reused connections", reused, new + reused);

@@ -3,6 +3,7 @@
 
 mod column;
 mod detail;
+mod flows;
 mod http1_columns;
 mod load;
 mod modules;
@@ -19,6 +20,7 @@ use policy::program::{Program, Proxy};
 
 use crate::field::{Form, Value, json, typed};
 pub(crate) use column::Column;
+pub(crate) use flows::counts as flow_counts;
 pub(crate) use object::{B, F, Kind, L, Object, S};
 
 /// The schema of the JSON form (management manual, "show schema json").

@@ -164,6 +164,13 @@ impl App {
         Some(&*chosen.row.proxy).filter(|name| is_word(name))
     }
 
+    /// Whether the selected row belongs to a `udp-lb` section.
+    pub fn has_flows(&self) -> bool {
+        let mode =
+            self.sample.as_ref().zip(self.chosen()).map(|(sample, chosen)| sample.fields(&chosen.row).text("mode"));
+        mode.is_some_and(|mode| mode == "udp")
+    }
+
     /// Returns the details of the selected row, if the pane is open.
     pub fn topics(&self) -> Option<Vec<Topic>> {
         let chosen = self.chosen().filter(|_| self.has_pane)?;

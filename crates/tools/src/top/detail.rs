@@ -13,7 +13,7 @@ pub struct Topic {
 }
 
 /// State of a proxy that `show stat` does not contain: its captured errors and its servers' administrative states
-/// (management manual, `show errors` and `show servers state`).
+/// (management manual, `show errors` and `show servers state`), and the lost datagrams of Weir's `udp-lb` sections (`show udp-lb`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProxyDetails {
     pub proxy: String,
@@ -21,15 +21,18 @@ pub struct ProxyDetails {
     errors: Vec<String>,
     /// Servers with their administrative states, a bit set.
     admin: Vec<(String, u32)>,
+    /// Numbers with their names, as "2 refused".
+    datagrams: Vec<String>,
 }
 
 /// Maximum number of captured errors that are kept.
 const MOST_ERRORS: usize = 4;
 
 impl ProxyDetails {
-    /// Returns the commands that report a proxy's state.
-    pub fn question(proxy: &str) -> String {
-        format!("show errors {proxy};show servers state {proxy}")
+    /// Returns the commands that report a proxy's state. `has_flows`: it is a `udp-lb` section.
+    pub fn question(proxy: &str, has_flows: bool) -> String {
+        let flows = if has_flows { format!(";show udp-lb {proxy}") } else { String::new() };
+        format!("show errors {proxy};show servers state {proxy}{flows}")
     }
 
     /// Parses the output of [`ProxyDetails::question`]. Refused commands leave their part empty.
@@ -44,8 +47,15 @@ impl ProxyDetails {
                 let from = if source.is_empty() { String::new() } else { format!(" from {source}") };
                 found.errors.push(printable(&format!("{line}{from}")));
             }
-            // "2 app 1 s1 127.0.0.1 2 0 1 ..."
+            // "udp-lb dns flows 2 evicted 0 ..."
             let words: Vec<&str> = line.split(' ').collect();
+            if let ["udp-lb", name, pairs @ ..] = words.as_slice()
+                && *name == proxy
+            {
+                let pairs = pairs.chunks_exact(2).filter(|pair| pair[0] != "flows" && pair[1].parse::<u64>().is_ok());
+                found.datagrams = pairs.map(|pair| printable(&format!("{} {}", pair[1], pair[0]))).collect();
+            }
+            // "2 app 1 s1 127.0.0.1 2 0 1 ..."
             if let [_, backend, _, server, _, _, admin, ..] = words.as_slice()
                 && *backend == proxy
                 && let Ok(admin) = admin.parse()
@@ -102,6 +112,7 @@ pub fn topics(sample: &Sample, shown: &ViewRow, more: Option<&ProxyDetails>) -> 
         ("answers", answers(&fields)),
         ("protocols", protocols(&fields)),
         ("QUIC", quic(&fields)),
+        ("datagrams", datagrams(shown, more)),
         ("times", times(&fields)),
         ("latency", percentiles(sample, shown)),
         ("errors", errors(&fields)),
@@ -234,6 +245,12 @@ fn quic(fields: &Fields<'_>) -> Vec<String> {
         values.insert(0, format!("{sent} packets sent"));
     }
     if values.first().is_some_and(|first| first == "none") { Vec::new() } else { values }
+}
+
+/// Returns the lost datagrams and flows of a `udp-lb` section.
+fn datagrams(shown: &ViewRow, more: Option<&ProxyDetails>) -> Vec<String> {
+    let counts = more.filter(|_| shown.row.kind == Kind::Frontend).map(|more| more.datagrams.clone());
+    counts.unwrap_or_default()
 }
 
 fn answers(fields: &Fields<'_>) -> Vec<String> {
@@ -393,6 +410,20 @@ mod tests {
         assert_eq!(found("7,0,30,2,0,4,90,3,1,0,"), [protocols, quic]);
         assert_eq!(found("0,0,0,0,0,0,0,0,0,5,"), ["", "5 failed handshakes"]);
         assert_eq!(found("0,0,0,0,0,0,0,0,0,0,"), ["", ""]);
+    }
+
+    /// They are shown with the frontend alone.
+    #[test]
+    fn lost_datagrams_of_a_section_are_counted() {
+        let text = "\n1\n# be_id be_name\n\nudp-lb www flows 3 evicted 1 refused 0 oversized 2 unsent 0 rejected 7\n\n";
+        let more = ProxyDetails::parse("www", text);
+        let counts = "1 evicted | 0 refused | 2 oversized | 0 unsent | 7 rejected";
+        assert_eq!(values(&all(0, Some(&more)), "datagrams"), counts);
+        assert_eq!(values(&all(0, Some(&ProxyDetails::parse("www", "No such udp-lb section.\n"))), "datagrams"), "");
+        let more = ProxyDetails::parse("app", &text.replace("www", "app"));
+        assert_eq!(values(&all(3, Some(&more)), "datagrams"), "");
+        assert_eq!(ProxyDetails::question("a", true), "show errors a;show servers state a;show udp-lb a");
+        assert_eq!(ProxyDetails::question("a", false), "show errors a;show servers state a");
     }
 
     #[test]

@@ -19,7 +19,10 @@ enum Job {
         latency: bool,
     },
     /// Query the details of a proxy.
-    Details(String),
+    Details {
+        proxy: String,
+        has_flows: bool,
+    },
     Do(String),
 }
 
@@ -38,10 +41,12 @@ fn ask(options: &Options, jobs: &Receiver<Job>, news: &Sender<TaskResult>) {
                 Err(why) => TaskResult::Failed(format!("{}: {why}", options.socket.shown())),
             },
             // The details are additional: a process that refuses them is shown without.
-            Job::Details(proxy) => match socket::ask(&options.socket, &ProxyDetails::question(&proxy)) {
-                Ok(text) => TaskResult::Details(Box::new(ProxyDetails::parse(&proxy, &text))),
-                Err(_) => continue,
-            },
+            Job::Details { proxy, has_flows } => {
+                match socket::ask(&options.socket, &ProxyDetails::question(&proxy, has_flows)) {
+                    Ok(text) => TaskResult::Details(Box::new(ProxyDetails::parse(&proxy, &text))),
+                    Err(_) => continue,
+                }
+            }
             Job::Do(command) => match socket::ask(&options.socket, &command) {
                 Ok(answer) => TaskResult::Done(answer),
                 Err(why) => TaskResult::Failed(why),
@@ -98,7 +103,7 @@ fn show(
         }
         let proxy = app.detailed_proxy().map(str::to_owned);
         if let Some(proxy) = proxy.clone().filter(|_| is_due || proxy != detailed) {
-            let _ = jobs.send(Job::Details(proxy));
+            let _ = jobs.send(Job::Details { proxy, has_flows: app.has_flows() });
         }
         detailed = proxy;
         if !event::poll(TICK.min(due.saturating_since(moment()).max(Duration::from_millis(10))))? {

@@ -1,5 +1,7 @@
 //! `udp-lb` over real sockets: reloads, rejections by the kernel, addresses. `RELOADS=100` runs longer.
 
+use crate::browser::Browser;
+use crate::dashboard::send;
 use crate::quic_sockets::{free_address, sockets};
 use crate::reload::Service;
 use crate::support::{Folder, Running, connect, connect_unix, exchange, free_port, get, line, wait_until};
@@ -190,4 +192,43 @@ fn an_address_that_two_lines_name_is_an_error() {
     let found = line(&format!("-c -f {}", folder.write("a.cfg", &twice)));
     assert_eq!(found.code(), Some(1));
     assert!(found.stderr.contains("has this UDP address already."), "{}", found.stderr);
+}
+
+/// The dashboard's API, the statistics page and `show udp-lb` have the same counts.
+#[test]
+fn lost_datagrams_are_shown_to_operators() {
+    let (folder, at, page) = (Folder::new(), free_address(), free_port());
+    let gone = UdpSocket::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
+    let lines = format!("    accepted-payload-size 100\n    server gone {gone}");
+    let stats = format!(
+        "frontend page\n    mode http\n    timeout client 10s\n    bind 127.0.0.1:{page}\n    stats uri /\n    stats dashboard\n"
+    );
+    let _weir = start(&folder, "", &format!("{}{stats}", section(at, &lines)), &[]);
+    let client = Client::of(at);
+    client.0.send(&[b'x'; 200]).expect("sent");
+    wait_until("the first datagram was counted", || show(&folder, "show udp-lb").contains(" oversized 1 "));
+    client.0.send(b"1").expect("sent");
+    wait_until("the flow has ended by a rejection", || show(&folder, "show udp-lb").ends_with("rejected 1\n\n"));
+    let asked = |path: &str| send(page, &format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")).body;
+    let found = asked("/api/v1/proxies?proxy=dns&fields=scur");
+    let counts = "\"flows_evicted\":0,\"datagrams_refused\":0,\"datagrams_oversized\":1,\"datagrams_unsent\":0,\"flows_rejected\":1";
+    assert!(
+        found.contains(&format!("\"kind\":\"frontend\",\"proxy\":\"dns\",\"name\":\"FRONTEND\",\"scur\":0,{counts}")),
+        "{found}"
+    );
+    assert!(!asked("/api/v1/proxies?proxy=web").contains("flows_evicted"));
+    assert_eq!(found.matches("flows_evicted").count(), 1, "{found}");
+    let text = asked("/");
+    assert!(text.contains("Oversized datagrams") && text.contains("Flows rejected by servers"), "{text}");
+    assert_eq!(text.matches("Evicted flows").count(), 1);
+    let Some(mut browser) = Browser::start(&folder) else { return };
+    browser.open(&format!("http://127.0.0.1:{page}/dashboard#/frontend/dns"));
+    let value = |name: &str| {
+        format!(
+            "[...document.querySelectorAll('.values div')].find((one) => one.firstChild.textContent === '{name}')?.lastChild.textContent"
+        )
+    };
+    browser.wait(&format!("{} === '1' && {} === '0'", value("Datagrams oversized"), value("Flows evicted")));
+    assert_eq!(browser.value(&value("Flows rejected by servers")), "1");
+    assert!(browser.complaints().is_empty(), "{:#?}", browser.complaints());
 }

@@ -1,4 +1,4 @@
-// Requests by protocol, and what QUIC does below HTTP/3.
+// Requests by protocol, what QUIC does below HTTP/3, and flows of datagrams.
 
 // Each with its name, its measure, its colour, and the columns of its requests and connections.
 const PROTOCOLS = [
@@ -37,6 +37,21 @@ function quicFacts(row) {
     [name, format.whole(row[column] || 0) + (whole && row[whole] ? ` of ${format.whole(row[whole])} (${format.percent((100 * (row[column] || 0)) / row[whole])})` : "")]);
 }
 
+// Flows of a `udp-lb` section and what was lost; other objects do not have these members.
+const FLOW_COUNTS = [
+  ["Flows evicted", "flows_evicted"],
+  ["Flows rejected by servers", "flows_rejected"],
+  ["Datagrams refused", "datagrams_refused"],
+  ["Datagrams oversized", "datagrams_oversized"],
+  ["Datagrams unsent", "datagrams_unsent"],
+];
+
+function flowFacts(row) {
+  if (!KNOWN(row.flows_evicted)) return [];
+  const now = format.whole(row.scur || 0) + (row.slim ? ` of ${format.whole(row.slim)}` : "");
+  return [["Flows", now], ["Flows in total", format.whole(row.stot || 0)], ...FLOW_COUNTS.map(([name, member]) => [name, format.whole(row[member] || 0)])];
+}
+
 class Protocols {
   constructor() {
     this.list = h("dl", { class: "values" });
@@ -46,7 +61,7 @@ class Protocols {
   }
 
   show(row) {
-    const facts = [...protocolFacts(row), ...quicFacts(row)], names = facts.map(([name]) => name).join();
+    const facts = [...protocolFacts(row), ...quicFacts(row), ...flowFacts(row)], names = facts.map(([name]) => name).join();
     this.node.hidden = !facts.length;
     if (names !== this.shown) {
       this.shown = names;
