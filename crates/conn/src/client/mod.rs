@@ -1,11 +1,13 @@
-//! One HTTP/1.1 request to a server, for services of the process itself: connect, TLS handshake, send, read the answer
-//! piece by piece. Every wait has a deadline, every buffer a bound; dropping an exchange closes its connection. Must
+//! One request to a server, for services of the process itself: connect, TLS handshake, send, read the answer piece by piece, over
+//! HTTP/1.1; or on a stream of an HTTP/2 connection. Every wait has a deadline, every buffer a bound; dropping an exchange closes its connection. Must
 //! never know why a request is sent, retry it, or resolve a name.
 
+mod stream;
 mod subrequest;
 mod uri;
 
-pub use subrequest::Subject;
+pub use stream::ask_on_stream;
+pub use subrequest::{Subject, Subrequest};
 pub use uri::Uri;
 
 use std::future::poll_fn;

@@ -1,9 +1,12 @@
 //! The messages of a subrequest by which a server decides on a request (`auth-request`): the subrequest from the head of the request, and
 //! a refusal for the client. Must never send a body, nor let a field of the client pass for a description of the request.
 
+use base::buffer::Buffer;
 use wire::http::{Head, is_same_meta_variable};
 
 use super::{Answer, Message};
+use crate::carrier::RequestFormat;
+use crate::exchange::RequestLine;
 
 /// Fields of the request that concern its connection, its body, or another resource than that of the subrequest.
 const UNSENT: [&[u8]; 17] = [
@@ -63,39 +66,63 @@ pub struct Subject<'a> {
     pub hides: &'a dyn Fn(&[u8]) -> bool,
 }
 
-impl Message {
-    /// Encodes the subrequest for a request. `None`: its target is not a path.
+/// A subrequest, which has no body.
+pub struct Subrequest {
+    head: Head,
+}
+
+impl Subrequest {
+    /// Creates the subrequest for a request. `None`: its target is not a path.
     pub fn about(request: &Head, subject: &Subject<'_>) -> Option<Self> {
         let Subject { method, target, scheme, uri, source, is_early, hides } = *subject;
         if target.first() != Some(&b'/') || target.iter().any(|byte| *byte <= b' ' || *byte == 0x7f) {
             return None;
         }
-        let mut bytes = Vec::with_capacity(target.len() + request.measure());
-        for part in [method.as_bytes(), b" ", target, b" HTTP/1.1\r\n"] {
-            bytes.extend_from_slice(part);
-        }
+        let mut head = Head::new();
+        head.set_method(method.as_bytes());
+        head.set_target(target);
         for (name, value) in request.fields() {
             let is_unsent = UNSENT.into_iter().any(|known| known.eq_ignore_ascii_case(name));
             let is_replaced = FORWARDED.into_iter().any(|known| is_same_meta_variable(known, name));
             if !is_unsent && !is_replaced && !hides(name) && !is_of_connection(request, name) {
-                push_field(&mut bytes, name, value);
+                head.append(name, value);
             }
         }
         if request.host().is_none() {
-            push_field(&mut bytes, b"host", b"");
+            head.append(b"host", b"");
         }
         if is_early && !request.contains(b"early-data") {
-            push_field(&mut bytes, b"early-data", b"1");
+            head.append(b"early-data", b"1");
         }
         let host = request.host().unwrap_or_default();
         let source = source.as_bytes();
         let values = [request.method(), scheme.as_bytes(), host, uri, source, source];
-        FORWARDED.into_iter().zip(values).for_each(|(name, value)| push_field(&mut bytes, name, value));
-        if !matches!(method, "GET" | "OPTIONS" | "TRACE") {
+        FORWARDED.into_iter().zip(values).for_each(|(name, value)| head.append(name, value));
+        (!head.fields.overflowed()).then_some(Self { head })
+    }
+
+    /// Encodes it in HTTP/1.1.
+    pub fn message(&self) -> Message {
+        let head = &self.head;
+        let mut bytes = Vec::with_capacity(head.measure());
+        for part in [head.method(), b" ", head.target(), b" HTTP/1.1\r\n"] {
+            bytes.extend_from_slice(part);
+        }
+        head.fields().for_each(|(name, value)| push_field(&mut bytes, name, value));
+        if !matches!(head.method(), b"GET" | b"OPTIONS" | b"TRACE") {
             push_field(&mut bytes, b"content-length", b"0");
         }
         bytes.extend_from_slice(b"\r\n");
-        Some(Self { bytes, is_head: false })
+        Message { bytes, is_head: false }
+    }
+
+    /// Encodes it for a stream of HTTP/2. `None`: it is too large.
+    pub fn frames(&self) -> Option<Buffer> {
+        let line = RequestLine { says_close: false, last: None, spelling: None };
+        let most = 2 * self.head.measure() + 8 * self.head.field_count() + 1024;
+        let mut out = Buffer::with_capacity(most);
+        line.encode(RequestFormat::H2, &self.head, &mut out).ok()?;
+        Some(out)
     }
 }
 
@@ -143,7 +170,7 @@ mod tests {
         let hides = |name: &[u8]| name == b"hidden";
         let (scheme, uri, source) = ("https", b"/a?b", "192.0.2.1");
         let subject = Subject { method, target, scheme, uri, source, is_early: false, hides: &hides };
-        Message::about(&request, &subject).map(|message| String::from_utf8(message.bytes).unwrap())
+        Subrequest::about(&request, &subject).map(|asked| String::from_utf8(asked.message().bytes).unwrap())
     }
 
     #[test]

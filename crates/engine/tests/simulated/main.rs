@@ -13,6 +13,7 @@ mod authorizing;
 mod authorizing_cached;
 mod authorizing_crossed;
 mod authorizing_failed;
+mod authorizing_http2;
 mod messages;
 mod mirroring;
 mod ocsp;

@@ -6,7 +6,7 @@ use super::system::{FindHost, ReadFile};
 use super::token_algorithms::TokenAlgorithms;
 use crate::program::{EVENTS, PROVISIONING, PROVISIONING_RING, SpoeCall};
 use crate::registry::Registry;
-use crate::rule::{BackendNames, RuleNames, fits_mode};
+use crate::rule::{BackendNames, RuleNames, SideRequests, fits_mode};
 use base::NameIndex;
 use config::diagnostic::{Diagnostic, Severity};
 use config::span::Span;
@@ -416,7 +416,7 @@ impl RuleNames for SpecNames<'_> {
         self.shared.indexes.cache(self.spec, name)
     }
 
-    fn side_backend(&self, name: &str, purpose: &str) -> Result<usize, String> {
+    fn side_backend(&self, name: &str, requests: SideRequests) -> Result<usize, String> {
         let found = self.backend(name).ok_or_else(|| format!("unable to find backend '{name}'"))?;
         let proxy = &self.spec.proxies[found];
         if proxy.mode != Mode::Http {
@@ -424,8 +424,11 @@ impl RuleNames for SpecNames<'_> {
         }
         let unfit = |server: &ServerSpec| {
             let connecting = &server.connecting;
-            let speaks =
-                connecting.protocol.filter(|protocol| !matches!(protocol, MuxProtocol::Http1 | MuxProtocol::None));
+            let speaks = connecting.protocol.filter(|protocol| match protocol {
+                MuxProtocol::Http1 | MuxProtocol::None => false,
+                MuxProtocol::Http2 => !requests.has_http2(),
+                _ => true,
+            });
             let what = speaks.map(|protocol| format!("proto {}", protocol.name()));
             what.or_else(|| connecting.socks4.is_some().then(|| "socks4".to_owned()))
                 .or_else(|| matches!(server.address.value, AddressSpec::Reverse { .. }).then(|| "rhttp@".to_owned()))
@@ -435,7 +438,7 @@ impl RuleNames for SpecNames<'_> {
         let mut servers = proxy.servers.iter().filter_map(|server| Some((&server.name.value, unfit(server)?)));
         match servers.next() {
             Some((server, option)) => {
-                Err(format!("server '{name}/{server}' uses '{option}', which {purpose} do not support yet"))
+                Err(format!("server '{name}/{server}' uses '{option}', which {} do not support yet", requests.name()))
             }
             None => Ok(found),
         }

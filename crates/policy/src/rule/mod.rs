@@ -25,7 +25,7 @@ pub use described::{Answer, Body};
 pub use edit::{Change, Edit, Replacement, Unfit};
 pub use normalize::{Malformed, Normalizer};
 pub(crate) use parse::expression_text;
-pub use parse::{Parsing, RuleError, RuleNames, Words};
+pub use parse::{Parsing, RuleError, RuleNames, SideRequests, Words};
 pub use response::Reply;
 pub use server_choice::{PersistOrder, PersistRule, SelectedServer, ServerChoice, ServerRule, ServerTarget};
 pub use stick::{MOST_STORES, Remembered, ServerRef, StickRule, StickStore, recall};

@@ -124,11 +124,11 @@ pub trait RuleNames: Names {
     /// Returns the index of a `cache` section.
     fn cache(&self, name: &str) -> Option<usize>;
 
-    /// Returns the index of a backend that gets requests beside those of streams; `purpose` names them in messages.
+    /// Returns the index of a backend that gets requests beside those of streams.
     ///
     /// # Errors
     /// The backend cannot be used.
-    fn side_backend(&self, name: &str, purpose: &str) -> Result<usize, String>;
+    fn side_backend(&self, name: &str, requests: SideRequests) -> Result<usize, String>;
 
     /// Returns the indices of the backend and the server for `attach-srv`; `is_named`: with a name.
     ///
@@ -151,6 +151,30 @@ pub trait RuleNames: Names {
 
     /// Returns the pages of an `http-errors` section, by status.
     fn error_pages(&self, section: &str) -> Option<Vec<(u16, Vec<u8>)>>;
+}
+
+/// Requests that a rule sends to another backend beside the stream's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SideRequests {
+    /// Those of `mirror`, over HTTP/1.1.
+    Copies,
+    /// Those of `auth-request`, over HTTP/1.1 or HTTP/2.
+    Subrequests,
+}
+
+impl SideRequests {
+    /// Returns the word for messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Copies => "copies",
+            Self::Subrequests => "subrequests",
+        }
+    }
+
+    /// Whether they are sent over HTTP/2.
+    pub fn has_http2(self) -> bool {
+        self == Self::Subrequests
+    }
 }
 
 /// The context of action parsers.

@@ -7,7 +7,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("", "expects <backend> [path <format>]", "http-request auth-request"),
     ("nothing", "unable to find backend 'nothing'", "nothing"),
     ("tcp", "backend 'tcp' is not in HTTP mode", "tcp"),
-    ("h2", "server 'h2/s' uses 'proto h2', which subrequests do not support yet", "h2"),
+    ("socks", "server 'socks/s' uses 'socks4', which subrequests do not support yet", "socks"),
     ("auth path", "missing argument for 'path'", "path"),
     ("auth path %[nothing]", "unknown fetch method 'nothing'", "%[nothing]"),
     ("auth method HEAD", "expects a method other than HEAD and CONNECT", "HEAD"),
@@ -40,7 +40,7 @@ fn errors_name_the_argument() {
     for (arguments, reason, word) in REFUSED {
         let text = format!(
             "{DEFAULTS}frontend f\n bind 127.0.0.1:1\n http-request auth-request {arguments}\nbackend auth\nbackend tcp\n mode tcp\n\
-             backend h2\n server s 127.0.0.1:2 proto h2\n"
+             backend socks\n server s 127.0.0.1:2 socks4 127.0.0.1:3\n"
         );
         let found = line(&format!("-c -f {}", folder.write("a.cfg", &text)));
         assert_eq!(found.code(), Some(1), "{arguments}");
@@ -61,7 +61,21 @@ fn errors_name_the_argument() {
 /// One process is the application, the server that decides, and the load balancer before both.
 #[test]
 fn a_server_decides_by_its_session_cookie() {
+    let site = "ssl crt [site]";
+    for (server, bind, version) in [
+        ("", String::new(), "1.1"),
+        ("proto h2", "proto h2".to_owned(), "2.0"),
+        ("ssl verify none alpn h2,http/1.1", format!("{site} alpn h2,http/1.1"), "2.0"),
+        ("ssl verify none alpn h2,http/1.1", format!("{site} alpn http/1.1"), "1.1"),
+    ] {
+        decides_by_its_session_cookie(server, &bind, version);
+    }
+}
+
+/// The same, with options of the server's line and of the line that it listens with. `version`: that of the subrequests.
+fn decides_by_its_session_cookie(server: &str, bind: &str, version: &str) {
     let folder = Folder::new();
+    let bind = bind.replace("[site]", &folder.write("site.pem", include_str!("site.pem")));
     let port = free_port();
     let at = |name: &str| folder.path(name).display().to_string();
     let text = format!(
@@ -71,13 +85,13 @@ fn a_server_decides_by_its_session_cookie() {
  http-request set-header x-said %[var(txn.groups)]
  default_backend app
 backend auth
- server a unix@{auth}
+ server a unix@{auth} {server}
 backend app
  server s unix@{app}
 frontend decides
- bind unix@{auth}
+ bind unix@{auth} {bind}
  http-request return status 404 unless {{ path /check }} {{ method GET }}
- http-request return status 200 hdr remote-user ann hdr x-groups staff if {{ req.cook(session) 1 }}
+ http-request return status 200 hdr remote-user ann hdr x-groups %[req.ver] if {{ req.cook(session) 1 }}
  http-request return status 302 hdr location /login content-type text/plain lf-string \"%[req.hdr(x-forwarded-method)] %[req.hdr(x-forwarded-uri)]\"
 frontend serves
  bind unix@{app}
@@ -100,7 +114,7 @@ frontend serves
     };
     for _ in 0..2 {
         let (status, answer) = ask("Cookie: session=1\r\n");
-        assert_eq!((status, &*answer), (200, "ann staff"));
+        assert_eq!((status, &*answer), (200, &*format!("ann {version}")));
         let (status, answer) = ask("");
         assert_eq!((status, &*answer), (302, "GET /a?b"));
     }

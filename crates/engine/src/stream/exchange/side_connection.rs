@@ -1,5 +1,5 @@
-//! Requests beside a stream's own: the server of another backend that gets one, and its connection over HTTP/1.1, which is shared with
-//! the other traffic of that backend. Must never retry one.
+//! Requests beside a stream's own: the server of another backend that gets one, and its connection, which is shared with the other
+//! traffic of that backend. Must never retry one.
 
 use std::fmt;
 use std::io;
@@ -11,10 +11,12 @@ use std::time::Duration;
 
 use balance::Subject;
 use config::spec::HttpReuse;
+use conn::carrier::{Carrier, RequestFormat};
 use conn::link::Link;
 use conn::pool_key::PoolKey;
 use conn::quota::Reservation;
 use conn::transport::{self, Transport};
+use conn::worker_links::ShareTerms;
 use live::{Assignment, Local, PickContext, Priority, ProxyState, QueueTicket};
 use policy::program::{Backend, MuxProtocol, Proxy, Server, ServerTls};
 use rt::Timer;
@@ -28,7 +30,7 @@ use crate::session::Session;
 use crate::stream::record::metrics::{self, ServerEvent};
 use crate::stream::request::evaluate::EvalContext;
 use crate::stream::server::connect::{hash_of_key, make_room};
-use crate::stream::server::private_connections;
+use crate::stream::server::{private_connections, server_multiplex};
 use crate::stream_state::StreamState;
 use crate::worker::{Slot, Worker};
 
@@ -89,6 +91,34 @@ impl fmt::Display for Unconnected {
     }
 }
 
+/// Protocols that a TLS handshake may offer, in the order of preference.
+const HTTP1: &[&[u8]] = &[b"http/1.1"];
+const HTTP2: &[&[u8]] = &[b"h2", b"http/1.1"];
+
+/// The way to a server for one request.
+pub(in crate::stream) enum SideLink {
+    /// A connection of its own, over HTTP/1.1.
+    Own(Transport, SideConnection),
+    /// A stream of HTTP/2.
+    Shared {
+        carrier: Carrier,
+        /// Its connection was there before, so that the server may have closed it.
+        was_idle: bool,
+    },
+}
+
+impl SideLink {
+    /// `None`: the link has another protocol.
+    fn of(link: Link, was_idle: bool) -> Option<Self> {
+        let Link { carrier, answers, glitches, generation, place, .. } = link;
+        if carrier.request_format() == RequestFormat::H2 {
+            return Some(Self::Shared { carrier, was_idle });
+        }
+        let kept = SideConnection { was_idle, answers, glitches, generation, place };
+        carrier.into_transport().map(|stream| Self::Own(stream, kept))
+    }
+}
+
 /// A connection to such a server.
 pub(in crate::stream) struct SideConnection {
     /// It was idle before, so that the server may have closed it.
@@ -99,13 +129,13 @@ pub(in crate::stream) struct SideConnection {
     place: Option<Reservation>,
 }
 
-/// Whether such requests can be sent to a server: over HTTP/1.1, on connections that do not depend on the client.
+/// Whether such requests can be sent to a server: over HTTP/1.1 or HTTP/2, on connections that do not depend on the client.
 fn is_fit(server: &Server) -> bool {
     let connecting = &server.connecting;
     !connecting.varies
         && connecting.socks4.is_none()
         && server.redirect.is_none()
-        && !matches!(connecting.protocol, Some(MuxProtocol::Http2 | MuxProtocol::Qmux | MuxProtocol::Fcgi))
+        && !matches!(connecting.protocol, Some(MuxProtocol::Qmux | MuxProtocol::Fcgi))
 }
 
 /// Returns the request's hash for load balancing.
@@ -218,13 +248,16 @@ impl SideServer {
         self.proxy().server(self.slot.server())
     }
 
-    /// Returns an idle connection, unless `is_fresh` is set, or a new one within `timeout connect`.
+    /// Returns an idle connection of HTTP/1.1, unless `is_fresh` is set, or a new one within `timeout connect`.
     pub(in crate::stream) async fn connect(
         &self,
         timer: &mut Timer,
         is_fresh: bool,
     ) -> Result<(Transport, SideConnection), Unconnected> {
         let (proxy, server) = (self.proxy(), self.server().ok_or(Unconnected::Unfit)?);
+        if server.connecting.protocol == Some(MuxProtocol::Http2) {
+            return Err(Unconnected::Unfit);
+        }
         timer.arm(Some(rt::now() + proxy.timeouts.connect.unwrap_or(CONNECT)));
         let pool = &self.worker.process.pool;
         let idle = if self.alone || is_fresh {
@@ -239,10 +272,48 @@ impl SideServer {
                 let kept = SideConnection { was_idle: true, answers, glitches, generation, place };
                 carrier.into_transport().map(|stream| (stream, kept)).ok_or(Unconnected::Unfit)
             }
-            None => self.open(timer, proxy, server).await,
+            None => self.open(timer, proxy, server, HTTP1).await,
         };
         timer.arm(None);
         connection
+    }
+
+    /// Returns an idle connection or a stream of a multiplexed one, unless `is_fresh` is set, or a new one within `timeout connect`: over
+    /// HTTP/2 if the server has it.
+    pub(in crate::stream) async fn attach(
+        &self,
+        session: &Session,
+        timer: &mut Timer,
+        is_fresh: bool,
+    ) -> Result<SideLink, Unconnected> {
+        let (proxy, server) = (self.proxy(), self.server().ok_or(Unconnected::Unfit)?);
+        if !has_http2(server) {
+            return self.connect(timer, is_fresh).await.map(|(stream, connection)| SideLink::Own(stream, connection));
+        }
+        timer.arm(Some(rt::now() + proxy.timeouts.connect.unwrap_or(CONNECT)));
+        let pool = &self.worker.process.pool;
+        let terms = ShareTerms { proven: false, may_share: &|is_early| !is_early };
+        let idle =
+            (!self.alone && !is_fresh).then(|| self.worker.links.take(pool, server.serial, terms, PoolKey::COMMON));
+        let link = match idle.flatten() {
+            Some(link) => {
+                metrics::step(&self.worker, proxy, Some(server), ServerEvent::Reuse);
+                SideLink::of(link, true)
+            }
+            None => {
+                let (stream, kept) = self.open(timer, proxy, server, HTTP2).await?;
+                let link = Link { generation: kept.generation, place: kept.place, ..Link::new(stream) };
+                match server_multiplex::protocol_on(server, None, &link) {
+                    Some(_) => {
+                        let begun = server_multiplex::open(session, self.proxy, server, !self.alone, link);
+                        SideLink::of(begun.ok_or(Unconnected::Blocked)?, false)
+                    }
+                    None => SideLink::of(link, false),
+                }
+            }
+        };
+        timer.arm(None);
+        link.ok_or(Unconnected::Unfit)
     }
 
     /// Puts a connection that may carry another request in the pool.
@@ -271,6 +342,7 @@ impl SideServer {
         timer: &mut Timer,
         proxy: &Proxy,
         server: &Server,
+        protocols: &[&[u8]],
     ) -> Result<(Transport, SideConnection), Unconnected> {
         let process = &self.worker.process;
         let generation = process.pool.generation(server.serial);
@@ -284,34 +356,49 @@ impl SideServer {
         let stream = opened.map_err(Unconnected::Refused)?;
         let tls = server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic());
         let stream = match tls {
-            Some(tls) => self.secure(timer, stream, tls, &to).await.map_err(|_| Unconnected::Insecure)?,
+            Some(tls) => self.secure(timer, stream, tls, &to, protocols).await.map_err(|_| Unconnected::Insecure)?,
             None => stream,
         };
         Ok((stream, SideConnection { was_idle: false, answers: 0, glitches: 0, generation, place }))
     }
 
-    /// Performs a TLS handshake that offers only HTTP/1.1.
+    /// Performs a TLS handshake that offers those of the server's protocols that are among `protocols`, or the last of them.
     async fn secure(
         &self,
         timer: &mut Timer,
         stream: Transport,
         tls: &ServerTls,
         to: &Address,
+        protocols: &[&[u8]],
     ) -> io::Result<Transport> {
         let refused = || io::Error::from(io::ErrorKind::ConnectionAborted);
         if is_one_too_many(self.generation.program.global.max_tls_connections) {
             return Err(refused());
         }
         let multiplexes = tls.client.offers(b"h2") || tls.client.offers(b"h3");
-        let alpn = multiplexes.then(|| [b"http/1.1".to_vec()]);
+        let alpn = multiplexes.then(|| offered(tls, protocols));
         let name = asked_name(self.sni.as_deref(), to.inet().map(|address| address.ip()));
-        let side = Connection::of_client(&tls.client, name, alpn.as_ref().map(<[_; 1]>::as_slice));
+        let side = Connection::of_client(&tls.client, name, alpn.as_deref());
         let mut stream = stream.with_tls(side.map_err(|_| refused())?);
         stream.begin_tls(&[]);
         let shaken = within(timer, |cx| stream.poll_handshake(cx)).await;
         shaken.ok_or_else(refused)?.map_err(|_| refused())?;
         Ok(stream)
     }
+}
+
+/// Returns the protocols that a handshake offers.
+fn offered(tls: &ServerTls, protocols: &[&[u8]]) -> Vec<Vec<u8>> {
+    let found: Vec<_> = protocols.iter().filter(|name| tls.client.offers(name)).map(|name| name.to_vec()).collect();
+    if found.is_empty() { protocols.last().map(|name| name.to_vec()).into_iter().collect() } else { found }
+}
+
+/// Whether requests may be sent to a server over HTTP/2.
+fn has_http2(server: &Server) -> bool {
+    let connecting = &server.connecting;
+    let tls = connecting.tls.as_deref().filter(|tls| tls.carries_traffic());
+    let negotiates = connecting.negotiates && tls.is_some_and(|tls| tls.client.offers(b"h2"));
+    connecting.protocol == Some(MuxProtocol::Http2) || negotiates
 }
 
 /// Polls until ready; `None`: the timer expired.

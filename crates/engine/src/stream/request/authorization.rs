@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use std::pin::pin;
 use std::time::Duration;
 
-use conn::client::{Answer, Exchange, Failure as ClientFailure, Message, Subject, Timeouts};
+use conn::client::{Answer, Exchange, Failure as ClientFailure, Subject, Subrequest, Timeouts, ask_on_stream};
+use conn::upstream::Upstream;
 use policy::rule::{AuthRequest, Reply};
 use rt::Timer;
 use wire::http::target::behind_authority;
@@ -13,7 +14,7 @@ use wire::http::target::behind_authority;
 use crate::session::Session;
 use crate::stream::client::client_abort::{self, unless_left};
 use crate::stream::context::RequestContext;
-use crate::stream::exchange::side_connection::{Assigned, SideServer, Unconnected};
+use crate::stream::exchange::side_connection::{Assigned, SideLink, SideServer, Unconnected};
 use crate::stream::reply::ending::{AnswerTiming, Ending};
 use crate::stream::request::evaluate::EvalContext;
 use crate::stream::request::permission::{Storing, admit, withdraw};
@@ -103,7 +104,7 @@ struct Asking<'a> {
     state: &'a SharedStreamState,
     /// Index of the backend's proxy.
     backend: usize,
-    message: &'a Message,
+    message: &'a Subrequest,
     /// Maximum length of the answer's body.
     most: usize,
 }
@@ -129,28 +130,47 @@ impl Asking<'_> {
         }
     }
 
-    /// Sends the subrequest, and reads the answer. A connection that was idle may have been closed: the subrequest is then sent once
-    /// more.
+    /// Sends the subrequest, and reads the answer. A connection that was idle may have been closed, and one of HTTP/2 may end before it
+    /// takes the subrequest: it is then sent once more.
     async fn send(&self, server: &SideServer) -> Result<Answer, String> {
         let mut timer = Timer::new();
         let limit = server.proxy().timeouts.server.unwrap_or(ANSWER);
         let mut is_fresh = false;
         loop {
-            let connected = server.connect(&mut timer, is_fresh).await;
-            let (stream, connection) = connected.map_err(|why| why.to_string())?;
-            let patience = Timeouts::Until(rt::now() + limit);
-            match Exchange::over(stream, self.message, patience).await {
-                Ok(exchange) => {
-                    let whole = exchange.whole_with_connection(self.most).await;
-                    let (answer, stream) = whole.map_err(|why| why.to_string())?;
-                    if let Some(stream) = stream {
-                        server.keep(stream, connection);
+            let link = server.attach(self.session, &mut timer, is_fresh).await.map_err(|why| why.to_string())?;
+            let by = rt::now() + limit;
+            let (why, may_repeat) = match link {
+                SideLink::Own(stream, connection) => {
+                    match Exchange::over(stream, &self.message.message(), Timeouts::Until(by)).await {
+                        Ok(exchange) => {
+                            let whole = exchange.whole_with_connection(self.most).await;
+                            let (answer, stream) = whole.map_err(|why| why.to_string())?;
+                            if let Some(stream) = stream {
+                                server.keep(stream, connection);
+                            }
+                            return Ok(answer);
+                        }
+                        Err(why) => {
+                            let has_ended = matches!(why, ClientFailure::Closed | ClientFailure::Broken(_));
+                            (why, connection.was_idle && has_ended)
+                        }
                     }
-                    return Ok(answer);
                 }
-                Err(ClientFailure::Closed | ClientFailure::Broken(_)) if connection.was_idle => is_fresh = true,
-                Err(why) => return Err(why.to_string()),
+                SideLink::Shared { mut carrier, was_idle } => {
+                    let frames = self.message.frames().ok_or("the subrequest is too large")?;
+                    match ask_on_stream(&mut carrier, frames, by, self.most).await {
+                        Ok(answer) => return Ok(answer),
+                        Err(why) => {
+                            let has_ended = was_idle && matches!(why, ClientFailure::Closed);
+                            (why, has_ended || Upstream::of(&mut carrier).is_refused())
+                        }
+                    }
+                }
+            };
+            if is_fresh || !may_repeat {
+                return Err(why.to_string());
             }
+            is_fresh = true;
         }
     }
 }
@@ -166,7 +186,7 @@ fn targets(target: &[u8]) -> (Cow<'_, [u8]>, Cow<'_, [u8]>) {
 }
 
 /// Returns the subrequest. `None`: its target is not valid.
-fn message(session: &Session, state: &StreamState, rule: &AuthRequest) -> Option<Message> {
+fn message(session: &Session, state: &StreamState, rule: &AuthRequest) -> Option<Subrequest> {
     let (uri, mut target) = targets(state.request.target());
     if !rule.keeps_target() {
         target.to_mut().clear();
@@ -185,7 +205,7 @@ fn message(session: &Session, state: &StreamState, rule: &AuthRequest) -> Option
         hides: &hides,
         source: &state.source(session).map(|source| source.to_string()).unwrap_or_default(),
     };
-    Message::about(&state.request, &subject)
+    Subrequest::about(&state.request, &subject)
 }
 
 /// Passes the answer of a server that does not allow the request on to the client.

@@ -2,7 +2,7 @@
 
 use super::authorization::{AnswerVariable, AuthRequest, DecisionCaching, FailureVariables};
 use super::{Action, Row, Wait, row};
-use crate::rule::parse::{Parsing, RuleError, Words};
+use crate::rule::parse::{Parsing, RuleError, SideRequests, Words};
 use config::document::Word;
 use config::text::to_bytes;
 use config::units;
@@ -32,7 +32,7 @@ const MOST: usize = 64;
 
 fn read(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
     let name = words.expect(USAGE)?;
-    let backend = parsing.names.side_backend(&name.text, "subrequests");
+    let backend = parsing.names.side_backend(&name.text, SideRequests::Subrequests);
     let backend = backend.map_err(|message| RuleError::at(Some(name), message))?;
     let own = |name: &str| {
         let variable = Variable::parse(name).map_err(RuleError::new)?;

@@ -1,7 +1,7 @@
 //! `mirror` (an extension of Weir): sends a copy of the request to another backend. Must never know how a copy is sent.
 
 use super::{Action, Row, row};
-use crate::rule::parse::{Parsing, RuleError, Words};
+use crate::rule::parse::{Parsing, RuleError, SideRequests, Words};
 
 /// The actions of this family.
 pub(super) const TABLE: &[Row] = &[row("mirror", mirror)];
@@ -22,8 +22,10 @@ impl Mirror {
 
 fn mirror(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
     let name = words.expect("expects a backend name")?;
-    let backend =
-        parsing.names.side_backend(&name.text, "copies").map_err(|message| RuleError::at(Some(name), message))?;
+    let backend = parsing
+        .names
+        .side_backend(&name.text, SideRequests::Copies)
+        .map_err(|message| RuleError::at(Some(name), message))?;
     let mut share = Mirror::WHOLE;
     if words.peek_text() == "sample" {
         words.take();
