@@ -1,6 +1,6 @@
 //! Tests of servers that have answered and closed before the upload has ended: their slot is free, and the client goes on.
 
-use testkit::{Peer, Service, Stopwatch, sleep};
+use testkit::{Peer, Service, Stopwatch, both, sleep};
 use wire::h3;
 
 use crate::fcgi;
@@ -216,6 +216,39 @@ fn a_server_of_http_3_stops_its_stream() {
             origin.beside(other.expect(OK_AT_CLIENT)).await;
             origin.beside(client.send("defghij")).await;
             world.forget_log();
+        });
+}
+
+/// The same while the client sends: its upload is read to its end.
+#[test]
+fn an_upload_in_progress_is_read_when_the_server_stops_its_stream() {
+    const ORIGIN: &str = "10.0.1.1:443";
+    const LENGTH: usize = 400_000;
+    listen(&format!("timeout client 5s\n server s1 quic4@{ORIGIN} ssl verify none maxconn 1"))
+        .global("    expose-experimental-directives\n")
+        .seeds(0..8)
+        .run(|world| async move {
+            let mut origin = Origin::at(ORIGIN);
+            let mut client = Peer::connect(WEIR).await;
+            client.send(post(LENGTH)).await;
+            let stream = origin.begun().await;
+            origin.answer(stream, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n", b"ok").await;
+            origin.beside(client.expect(OK_AT_CLIENT)).await;
+            // More than the windows hold: what Weir has read of it waits to be written.
+            let upload = async {
+                client.send("x".repeat(LENGTH)).await;
+                client.send(get("/next")).await;
+            };
+            let stopped = async {
+                sleep(5).await;
+                origin.stop(stream, h3::ErrorCode::NoError.number()).await;
+                let stream = origin.request().await;
+                origin.answer(stream, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n", b"ok").await;
+            };
+            both(upload, stopped).await;
+            origin.beside(client.expect(OK_AT_CLIENT)).await;
+            let lines = world.lines(2).await;
+            assert!(lines.iter().all(|line| line.contains(" 200 ") && line.contains(" ---- ")), "{lines:?}");
         });
 }
 

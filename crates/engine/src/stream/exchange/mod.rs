@@ -421,7 +421,14 @@ impl<'a> Exchange<'a> {
                 }
                 Ok(())
             }
-            Err(FlowError::Write(_)) if self.reply.progress == Answer::Done => cut(Cause::Server, Phase::Last, 0),
+            Err(FlowError::Write(_)) if self.reply.progress == Answer::Done => match self.upstream.poll_stopped(cx) {
+                // The server has answered and needs no more of the request.
+                Poll::Ready(Ok(())) => {
+                    self.drop_upload();
+                    Ok(())
+                }
+                _ => cut(Cause::Server, Phase::Last, 0),
+            },
             Err(FlowError::Write(_)) => {
                 // The server accepts no more; it may have answered already. Its answer decides.
                 if self.reply.progress == Answer::Awaited
