@@ -41,7 +41,7 @@ pub struct OtelMetricsSpec {
 }
 
 /// Groups of metrics, as the service `prometheus-exporter` names them (its parameter `scope`).
-pub const METRIC_SCOPES: [&str; 11] = [
+pub const METRIC_SCOPES: [&str; 12] = [
     "global",
     "frontend",
     "listener",
@@ -53,6 +53,7 @@ pub const METRIC_SCOPES: [&str; 11] = [
     "store",
     "bgp",
     "udp",
+    "auth-cache",
 ];
 
 /// `otel-trace` of a frontend, Weir only.

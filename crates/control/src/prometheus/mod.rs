@@ -4,6 +4,7 @@
 
 mod bgp;
 mod datagrams;
+mod decisions;
 mod metric;
 mod otlp;
 mod output;

@@ -16,6 +16,7 @@ use tls::x509;
 
 use super::bgp::{self, BgpPosition};
 use super::datagrams;
+use super::decisions;
 use super::metric::{METRICS, Metric, PROCESS, Shape, TABLES, Type};
 use super::sample::{Samples, labels_of, number};
 use super::selection::{SCOPES, Scope, Selection};
@@ -133,6 +134,10 @@ impl Output<'_> {
             Scope::Store => self.stores(place, kept, out),
             Scope::Bgp => self.bgp(place, out),
             Scope::Udp => self.datagrams(place, out),
+            Scope::AuthCache => match decisions::write(self.generation, self.selection, place.metric, out) {
+                true => place.next_metric(),
+                false => place.next_scope(),
+            },
         })
     }
 

@@ -19,10 +19,11 @@ pub(super) enum Scope {
     Store,
     Bgp,
     Udp,
+    AuthCache,
 }
 
 /// All scopes, in the order of the output.
-pub(super) const SCOPES: [(Scope, &str); 11] = [
+pub(super) const SCOPES: [(Scope, &str); 12] = [
     (Scope::Global, "global"),
     (Scope::Frontend, "frontend"),
     (Scope::Listener, "listener"),
@@ -34,10 +35,11 @@ pub(super) const SCOPES: [(Scope, &str); 11] = [
     (Scope::Store, "store"),
     (Scope::Bgp, "bgp"),
     (Scope::Udp, "udp"),
+    (Scope::AuthCache, "auth-cache"),
 ];
 
 /// Number of scopes of Weir's own, which are the last ones.
-const OWN: usize = 4;
+const OWN: usize = 5;
 
 /// HAProxy's scopes, which a request without `scope` selects.
 const ALL: u16 = (1 << (SCOPES.len() - OWN)) - 1;
@@ -154,7 +156,7 @@ mod tests {
 
     #[test]
     fn scopes_are_read_in_their_order() {
-        let own = ["certificate", "store", "bgp", "udp"];
+        let own = ["certificate", "store", "bgp", "udp", "auth-cache"];
         let all: Vec<&str> = SCOPES.iter().map(|(_, name)| *name).filter(|name| !own.contains(name)).collect();
         let more = [&all[..], &["certificate"]].concat();
         for (target, wanted) in [
@@ -171,6 +173,7 @@ mod tests {
             ("/metrics?scope=store", Some(vec!["store"])),
             ("/metrics?scope=bgp", Some(vec!["bgp"])),
             ("/metrics?scope=udp", Some(vec!["udp"])),
+            ("/metrics?scope=auth-cache", Some(vec!["auth-cache"])),
             ("/metrics?scope=global#&scope=server", Some(vec!["global"])),
             ("/metrics?SCOPE=global&=x&&", Some(all)),
             ("/metrics?scope", None),

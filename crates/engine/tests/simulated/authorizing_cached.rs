@@ -109,6 +109,35 @@ fn a_permission_is_reused_until_its_time_is_over() {
 }
 
 #[test]
+fn the_exporter_has_the_counts_of_each_rule() {
+    let rules = format!("http-request use-service prometheus-exporter if {{ path /metrics }}\n {RULE}");
+    asked_by(&rules).run(|world| async move {
+        let _asked = serve(&world, "");
+        let mut client = Peer::connect(WEIR).await;
+        for path in ["/1", "/2", "/3"] {
+            assert_eq!(ask(&mut client, path, ANN).await, "200 ann ann@a");
+        }
+        let mut peer = Peer::connect(WEIR).await;
+        peer.send("GET /metrics?scope=auth-cache HTTP/1.0\r\n\r\n").await;
+        let metrics = String::from_utf8(peer.receive_rest().await).unwrap();
+        let found: Vec<_> = metrics.lines().filter(|line| line.starts_with("weir_")).collect();
+        let (shown, bytes) = (api::ask("show auth-cache").await, count("bytes").await);
+        let line = shown.split(' ').nth(3).unwrap();
+        let labels = format!("{{proxy=\"l\",line=\"{line}\",backend=\"auth\"}}");
+        let values = [
+            ("entries", 1),
+            ("bytes", bytes),
+            ("hits_total", 2),
+            ("misses_total", 1),
+            ("stored_total", 1),
+            ("evicted_total", 0),
+        ];
+        assert_eq!(found, values.map(|(name, value)| format!("weir_auth_cache_{name}{labels} {value}")));
+        world.forget_log();
+    });
+}
+
+#[test]
 fn refusals_and_requests_without_a_key_are_asked_about_each_time() {
     asked_by(RULE).run(|world| async move {
         let asked = serve(&world, "");
