@@ -223,10 +223,10 @@ fn a_server_of_http_3_stops_its_stream() {
 #[test]
 fn an_upload_in_progress_is_read_when_the_server_stops_its_stream() {
     const ORIGIN: &str = "10.0.1.1:443";
-    const LENGTH: usize = 400_000;
+    const LENGTH: usize = 8_000_000;
     listen(&format!("timeout client 5s\n server s1 quic4@{ORIGIN} ssl verify none maxconn 1"))
         .global("    expose-experimental-directives\n")
-        .seeds(0..8)
+        .seeds(0..2)
         .run(|world| async move {
             let mut origin = Origin::at(ORIGIN);
             let mut client = Peer::connect(WEIR).await;
