@@ -250,7 +250,7 @@ pub(crate) fn record(worker: &Worker, key: Key, events: Events) {
     let (spoilt, (reader, writer)) = {
         let mut sources = worker.sources.borrow_mut();
         let Some(source) = sources.get_mut(key) else { return count(&worker.counts.stray) };
-        if source.is_listener
+        if source.is_level
             && let Some(number) = source.is_unheeded()
         {
             worker.driver.unwatch_number(number);

@@ -69,6 +69,8 @@ pub(crate) enum Watch {
     Edges,
     /// Reading only, edge-triggered.
     Arrivals,
+    /// Reading only, level-triggered.
+    Level,
     /// A listener: level-triggered, one of the workers that watch it is woken.
     Listener,
 }
@@ -88,10 +90,10 @@ pub(crate) struct Source {
     wants_data: bool,
     /// It belongs to a parked stream: events are reported to the worker's reaper.
     pub(crate) parked: bool,
-    /// Level-triggered reports of a listener since the last accept.
+    /// Level-triggered reports since the last accept or receipt.
     pub(crate) unheeded: u8,
-    /// A listener, which the driver watches level-triggered.
-    pub(crate) is_listener: bool,
+    /// The driver watches it level-triggered: a listener, or a UDP socket of one peer.
+    pub(crate) is_level: bool,
     /// The number under which the driver watches it; -1 before it was first watched.
     pub(crate) number: i32,
 }
@@ -110,9 +112,21 @@ impl Source {
             wants_data: false,
             parked: false,
             unheeded: 0,
-            is_listener: false,
+            is_level: false,
             number: -1,
         }
+    }
+
+    /// A source that the driver watches level-triggered: what there is already will be reported.
+    pub(crate) fn level() -> Source {
+        Source { read: Readiness::Drained, is_level: true, ..Source::new() }
+    }
+
+    /// Removes everything that concerns its previous use, except that the driver watches it. Returns the waiters.
+    pub(crate) fn renew(&mut self) -> (Option<Waker>, Option<Waker>) {
+        let waiters = self.forget_waiters();
+        *self = Source { watched: self.watched, number: self.number, ..Source::level() };
+        waiters
     }
 
     /// Records that the driver watches it, under this number.
@@ -188,11 +202,10 @@ impl Source {
         (self.take_reader(), self.write_waker.take())
     }
 
-    /// Counts reports of a listener for which no task waits. The driver repeats them in every iteration; after two of
-    /// them it must stop watching the returned number, or the worker would never sleep. The listener's next wait
-    /// resumes watching.
+    /// Counts level-triggered reports for which no task waits. The driver repeats them in every iteration; after two of
+    /// them it must stop watching the returned number, or the worker would never sleep. The next wait resumes watching.
     pub(crate) fn is_unheeded(&mut self) -> Option<i32> {
-        let number = (self.is_listener && self.read_waker.is_none()).then_some(self.number)?;
+        let number = (self.is_level && self.read_waker.is_none()).then_some(self.number)?;
         self.unheeded += 1;
         if self.unheeded < 2 {
             return None;

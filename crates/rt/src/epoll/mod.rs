@@ -1,7 +1,8 @@
 //! The epoll driver: watches a worker's descriptors through the kernel.
 //!
 //! Streams are added once, edge-triggered, and never changed; listeners level-triggered with EPOLLEXCLUSIVE. A UDP socket
-//! is watched for writing only while a sender waits: the kernel would report each datagram that has left.
+//! is watched for writing only while a sender waits: the kernel would report each datagram that has left. One of a single
+//! peer is level-triggered, so that a datagram is received without asking whether there is another one.
 
 use std::cell::RefCell;
 use std::os::fd::{AsRawFd, RawFd};
@@ -73,6 +74,7 @@ fn bits(watch: Watch) -> u32 {
     let events = match watch {
         Watch::Edges => libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET,
         Watch::Arrivals => libc::EPOLLIN | libc::EPOLLET,
+        Watch::Level => libc::EPOLLIN,
         Watch::Listener => libc::EPOLLIN | libc::EPOLLEXCLUSIVE,
     };
     events as u32

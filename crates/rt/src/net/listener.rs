@@ -401,7 +401,7 @@ impl Listener {
     /// From the driver.
     pub fn new(shared: Arc<ListeningSocket>) -> io::Result<Listener> {
         let mut source = Source::new();
-        (source.is_listener, source.number) = (true, shared.socket.number());
+        (source.is_level, source.number) = (true, shared.socket.number());
         let key = current::with(|worker| worker.sources.borrow_mut().insert(source));
         let mut listener = Listener { shared, key, paused: true };
         listener.resume()?;

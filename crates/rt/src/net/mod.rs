@@ -56,7 +56,7 @@ pub use udp::{
 pub(crate) use kept_sockets::Spares;
 pub(crate) use raw_pipe::RawPipe;
 pub(crate) use socket::Socket;
-pub(crate) use udp::{ReceiveSpace, ReceiveSpaces};
+pub(crate) use udp::{KeptDatagrams, ReceiveSpace, ReceiveSpaces};
 
 /// The error when the process has reached its limit of descriptors.
 pub const NO_DESCRIPTORS_OF_PROCESS: i32 = libc::EMFILE;

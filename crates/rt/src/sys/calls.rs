@@ -23,6 +23,27 @@ pub(super) unsafe fn recv(fd: RawFd, place: *mut libc::c_void, length: usize, fl
     unsafe { libc::syscall(libc::SYS_recvfrom, fd, place, length, flags, NOWHERE, NOWHERE) as libc::ssize_t }
 }
 
+/// `recvfrom`
+///
+/// # Safety
+/// As for the function: its pointers have to be valid for the call.
+#[inline]
+pub(super) unsafe fn recvfrom(
+    fd: RawFd,
+    place: *mut libc::c_void,
+    length: usize,
+    flags: i32,
+    name: *mut libc::sockaddr,
+    name_length: *mut libc::socklen_t,
+) -> libc::ssize_t {
+    if are_named() {
+        // SAFETY: by the caller.
+        return unsafe { named::recvfrom(fd, place, length, flags, name, name_length) };
+    }
+    // SAFETY: by the caller.
+    unsafe { libc::syscall(libc::SYS_recvfrom, fd, place, length, flags, name, name_length) as libc::ssize_t }
+}
+
 /// `send`
 ///
 /// # Safety
@@ -35,6 +56,27 @@ pub(super) unsafe fn send(fd: RawFd, bytes: *const libc::c_void, length: usize, 
     }
     // SAFETY: by the caller.
     unsafe { libc::syscall(libc::SYS_sendto, fd, bytes, length, flags, NOWHERE, 0_usize) as libc::ssize_t }
+}
+
+/// `sendto`; without a name, to the peer.
+///
+/// # Safety
+/// As for the function: its pointers have to be valid for the call.
+#[inline]
+pub(super) unsafe fn sendto(
+    fd: RawFd,
+    bytes: *const libc::c_void,
+    length: usize,
+    flags: i32,
+    name: *const libc::sockaddr,
+    name_length: libc::socklen_t,
+) -> libc::ssize_t {
+    if are_named() {
+        // SAFETY: by the caller.
+        return unsafe { named::sendto(fd, bytes, length, flags, name, name_length) };
+    }
+    // SAFETY: by the caller.
+    unsafe { libc::syscall(libc::SYS_sendto, fd, bytes, length, flags, name, name_length) as libc::ssize_t }
 }
 
 /// `sendmsg`
@@ -153,6 +195,36 @@ mod named {
     pub(super) unsafe fn send(fd: RawFd, bytes: *const libc::c_void, length: usize, flags: i32) -> libc::ssize_t {
         // SAFETY: by the caller.
         unsafe { libc::send(fd, bytes, length, flags) }
+    }
+
+    /// # Safety
+    /// As above.
+    #[cold]
+    pub(super) unsafe fn recvfrom(
+        fd: RawFd,
+        place: *mut libc::c_void,
+        length: usize,
+        flags: i32,
+        name: *mut libc::sockaddr,
+        name_length: *mut libc::socklen_t,
+    ) -> libc::ssize_t {
+        // SAFETY: by the caller.
+        unsafe { libc::recvfrom(fd, place, length, flags, name, name_length) }
+    }
+
+    /// # Safety
+    /// As above.
+    #[cold]
+    pub(super) unsafe fn sendto(
+        fd: RawFd,
+        bytes: *const libc::c_void,
+        length: usize,
+        flags: i32,
+        name: *const libc::sockaddr,
+        name_length: libc::socklen_t,
+    ) -> libc::ssize_t {
+        // SAFETY: by the caller.
+        unsafe { libc::sendto(fd, bytes, length, flags, name, name_length) }
     }
 
     /// # Safety

@@ -86,6 +86,31 @@ pub(crate) fn receive(
     Ok(Some(received))
 }
 
+/// Receives one datagram into the first slot of `space`, without its control data; `None` if none has arrived.
+///
+/// # Errors
+/// From the socket.
+pub(crate) fn receive_one(
+    fd: RawFd,
+    space: &mut [u8],
+    heads: &mut MessageHeads,
+    take: impl FnOnce(MessageInfo),
+) -> io::Result<Option<()>> {
+    let name = &mut heads.names[0];
+    let mut name_length = mem::size_of_val(name) as libc::socklen_t;
+    let (place, length) = (space.as_mut_ptr().cast(), space.len().min(MESSAGE_SIZE));
+    let pointer = ptr::from_mut(name).cast();
+    // SAFETY: the pointers are to space of the given lengths, which is not used elsewhere during the call.
+    let received = super::attempt(|| unsafe {
+        super::calls::recvfrom(fd, place, length, libc::MSG_DONTWAIT, pointer, &raw mut name_length)
+    })?;
+    let Some(length) = received else { return Ok(None) };
+    if let Some(peer) = decode(name, name_length) {
+        take(MessageInfo { slot: 0, length, peer, control: ControlInfo::default() });
+    }
+    Ok(Some(()))
+}
+
 /// Decodes an internet address; an IPv4 address that is mapped into IPv6 is returned as IPv4.
 fn decode(name: &libc::sockaddr_in6, length: libc::socklen_t) -> Option<SocketAddr> {
     let (length, family) = (length as usize, libc::c_int::from(name.sin6_family));

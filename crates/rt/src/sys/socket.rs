@@ -52,10 +52,15 @@ pub(crate) fn listen(fd: &OwnedFd, backlog: i32) -> io::Result<()> {
 
 /// Starts connecting; `false` if it continues in the background.
 pub(crate) fn connect(fd: &OwnedFd, address: &Address) -> io::Result<bool> {
+    connect_number(fd.as_raw_fd(), address)
+}
+
+/// Like [`connect`], by the descriptor's number.
+pub(crate) fn connect_number(fd: RawFd, address: &Address) -> io::Result<bool> {
     let raw = RawAddress::encode(address)?;
     loop {
         // SAFETY: pointer and length describe `raw`.
-        match check(unsafe { libc::connect(fd.as_raw_fd(), raw.pointer(), raw.length) }) {
+        match check(unsafe { libc::connect(fd, raw.pointer(), raw.length) }) {
             Ok(_) => return Ok(true),
             Err(error) => match error.raw_os_error() {
                 Some(libc::EINPROGRESS) => return Ok(false),

@@ -5,6 +5,7 @@ use weir_rt as rt;
 
 mod activity;
 mod brief;
+mod connected;
 mod datagrams;
 mod listeners;
 mod namespaces;

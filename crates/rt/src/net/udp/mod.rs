@@ -3,6 +3,7 @@
 //! Nothing here may know a protocol above UDP, except the position of QUIC's connection IDs.
 
 mod ecn;
+mod kept;
 mod open;
 mod receive_batch;
 mod receive_space;
@@ -17,4 +18,5 @@ pub use socket::{DatagramCounts, DatagramSocket};
 pub use steering::{steer_by_connection_id, steered_index};
 pub use transmit::Transmit;
 
+pub(crate) use kept::KeptDatagrams;
 pub(crate) use receive_space::{ReceiveSpace, ReceiveSpaces};

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use super::DatagramSocket;
+use super::kept;
 use super::transmit::MOST_SEGMENTS;
 use crate::net::set_up::{bind_to_interface, saturate, set_transparent};
 use crate::net::{Address, BindOptions, ConnectOptions, Namespace, Socket};
@@ -47,12 +48,21 @@ impl DatagramSocket {
             socket.connect_datagram(&Address::Inet(peer))?;
             return Ok(DatagramSocket::connected(Socket::Sim(Box::new(socket)), local, most_segments));
         }
+        let is_reusable = is_plain(options);
+        if is_reusable && let Some(kept) = kept::take(peer.is_ipv6()) {
+            let number = kept.descriptor.as_raw_fd();
+            let socket = DatagramSocket::connected(Socket::Os(kept.descriptor), local, most_segments);
+            let socket = socket.reusable(kept.source);
+            calls::connect_number(number, &Address::Inet(peer))?;
+            return Ok(socket);
+        }
         let open = || open_connected(peer, source, options);
         let fd = match &options.namespace {
             Some(namespace) => namespace.within(open)?,
             None => open()?,
         };
-        Ok(DatagramSocket::connected(Socket::Os(fd.into()), local, most_segments))
+        let socket = DatagramSocket::connected(Socket::Os(fd.into()), local, most_segments);
+        Ok(if is_reusable { socket.reusable(None) } else { socket })
     }
 
     /// Lets the system fragment datagrams that are longer than the path permits. Otherwise they are lost.
@@ -60,12 +70,32 @@ impl DatagramSocket {
     /// # Errors
     /// From the socket.
     pub fn allow_fragments(&self) -> io::Result<()> {
-        let Socket::Os(fd) = &self.socket else { return Ok(()) };
+        let Socket::Os(fd) = &*self.socket else { return Ok(()) };
         if self.local_address().is_ipv6() {
             let value = libc::IPV6_PMTUDISC_WANT;
             set_option(fd.as_raw_fd(), libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, value)?;
         }
         set_option(fd.as_raw_fd(), libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_WANT)
+    }
+
+    /// Makes the kernel report no ECN bits of received datagrams, and no destination addresses if the socket has only one.
+    pub fn forgo_information(&self) {
+        let Socket::Os(fd) = &*self.socket else { return };
+        let address = self.local_address();
+        let mut options = vec![(libc::IPPROTO_IP, libc::IP_RECVTOS)];
+        if address.is_ipv6() {
+            options.push((libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS));
+        }
+        if !address.ip().is_unspecified() {
+            options.push(match address.is_ipv6() {
+                true => (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
+                false => (libc::IPPROTO_IP, libc::IP_PKTINFO),
+            });
+        }
+        for (level, name) in options {
+            // If it is refused, more is reported.
+            let _ = set_option(fd.as_raw_fd(), level, name, 0);
+        }
     }
 
     /// Opens `count` sockets at the same address and port, which share the datagrams that arrive there. For port 0 one
@@ -163,7 +193,17 @@ fn open(address: SocketAddr, options: &BindOptions) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Opens a socket that is connected to a peer. The kernel joins what it receives.
+/// Whether a socket with these options equals a new one once it is disconnected.
+fn is_plain(options: &ConnectOptions) -> bool {
+    let are_default = options.send_buffer.is_none() && options.receive_buffer.is_none();
+    are_default
+        && !options.transparent
+        && options.source.is_none()
+        && options.interface.is_none()
+        && options.namespace.is_none()
+}
+
+/// Opens a socket that is connected to a peer.
 fn open_connected(peer: SocketAddr, source: Option<SocketAddr>, options: &ConnectOptions) -> io::Result<OwnedFd> {
     let (place, is_v6) = (Address::Inet(peer), peer.is_ipv6());
     let fd = calls::create(calls::family(&place), libc::SOCK_DGRAM)?;
@@ -179,7 +219,6 @@ fn open_connected(peer: SocketAddr, source: Option<SocketAddr>, options: &Connec
     if options.transparent {
         set_transparent(&fd, is_v6)?;
     }
-    let _ = set_option(fd.as_raw_fd(), libc::IPPROTO_UDP, UDP_GRO, 1);
     if let Some(source) = source {
         calls::bind(&fd, &Address::Inet(source))?;
     }

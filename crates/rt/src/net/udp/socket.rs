@@ -5,6 +5,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
@@ -12,12 +13,14 @@ use std::task::{Context, Poll};
 
 use base::Key;
 
+use super::kept;
 use super::receive_batch::ReceiveBatch;
 use super::receive_space::ReceiveSpace;
 use super::transmit::{self, Transmit};
 use crate::calls::are_named;
 use crate::net::Socket;
 use crate::source::{Readiness, Source, Watch};
+use crate::sys::control_data::UDP_GRO;
 use crate::sys::receive_messages::MESSAGES;
 use crate::sys::send_messages::{Naming, OutgoingMessage};
 use crate::worker::Worker;
@@ -25,9 +28,13 @@ use crate::{current, sys};
 
 /// A non-blocking UDP socket, for many peers, or connected to one. `Send` until it first waits; from then on it stays on one worker.
 pub struct DatagramSocket {
-    pub(super) socket: Socket,
+    /// Another socket may get it when this one is dropped.
+    pub(super) socket: ManuallyDrop<Socket>,
     local: SocketAddr,
     naming: Naming,
+    receiving: Cell<Receiving>,
+    /// It can be connected anew.
+    is_reusable: bool,
     watched_by: Cell<Option<(u32, Key)>>,
     /// The driver reports when it is writable. Otherwise it would do so after each sending.
     reports_writable: Cell<bool>,
@@ -51,6 +58,18 @@ pub struct DatagramCounts {
     pub last_error: Option<i32>,
 }
 
+/// How a socket receives.
+#[derive(Clone, Copy)]
+enum Receiving {
+    /// Several messages with a call, each with its control data; the kernel joins datagrams.
+    Together,
+    /// One datagram with a call, which costs less. `streak`: number of successive iterations up to `turn` that have received one.
+    Singly { turn: u64, streak: u8 },
+}
+
+/// Number of successive iterations with a datagram after which a socket receives several with a call.
+const LONGEST_STREAK: u8 = 8;
+
 /// The result of sending without waiting.
 struct Progress {
     /// Number of transmits that are done.
@@ -62,8 +81,10 @@ struct Progress {
 impl DatagramSocket {
     pub(super) fn new(socket: Socket, local: SocketAddr, most_segments: usize) -> DatagramSocket {
         DatagramSocket {
-            socket,
+            socket: ManuallyDrop::new(socket),
             local,
+            receiving: Cell::new(Receiving::Together),
+            is_reusable: false,
             naming: if local.is_ipv6() { Naming::Inet6 } else { Naming::Inet4 },
             watched_by: Cell::new(None),
             reports_writable: Cell::new(false),
@@ -75,7 +96,22 @@ impl DatagramSocket {
     pub(super) fn connected(socket: Socket, local: SocketAddr, most_segments: usize) -> DatagramSocket {
         let mut socket = DatagramSocket::new(socket, local, most_segments);
         socket.naming = Naming::Connected;
+        if let Socket::Os(_) = &*socket.socket {
+            socket.receiving.set(Receiving::Singly { turn: 0, streak: 0 });
+        }
         socket
+    }
+
+    /// Makes a connected socket one that another one may get. `source`: where the driver reports it already.
+    pub(super) fn reusable(mut self, source: Option<(u32, Key)>) -> DatagramSocket {
+        self.is_reusable = true;
+        self.watched_by.set(source);
+        self
+    }
+
+    /// Whether the driver watches it level-triggered.
+    fn is_level(&self) -> bool {
+        self.naming == Naming::Connected && matches!(*self.socket, Socket::Os(_))
     }
 
     /// Returns the address that it is bound to; port 0 is replaced by the chosen port.
@@ -97,7 +133,7 @@ impl DatagramSocket {
     /// Returns the number of received datagrams that the kernel dropped, mostly because the receive buffer was full.
     /// Costs a system call.
     pub fn kernel_drops(&self) -> u64 {
-        match &self.socket {
+        match &*self.socket {
             Socket::Os(fd) => sys::socket::drops(fd.as_raw_fd()).unwrap_or(0),
             Socket::Sim(socket) => socket.udp_drops(),
         }
@@ -105,7 +141,7 @@ impl DatagramSocket {
 
     /// Returns the descriptor, for passing it to another process; `None` in a simulation.
     pub fn as_descriptor(&self) -> Option<BorrowedFd<'_>> {
-        match &self.socket {
+        match &*self.socket {
             Socket::Os(fd) => Some(fd.as_fd()),
             Socket::Sim(_) => None,
         }
@@ -138,9 +174,9 @@ impl DatagramSocket {
                     return Poll::Pending;
                 }
                 let mut filled = ReceiveBatch::holding(worker.receive_spaces.take()?);
-                let readiness = self.receive_now(filled.space_mut())?;
+                let readiness = self.receive_now(worker, filled.space_mut())?;
                 if let Some(source) = worker.sources.borrow_mut().get_mut(key) {
-                    source.read = readiness;
+                    (source.read, source.unheeded) = (readiness, 0);
                 }
                 if !filled.is_empty() {
                     worker.spend_bytes(filled.length());
@@ -179,20 +215,49 @@ impl DatagramSocket {
     }
 
     /// Receives messages; returns whether there may be more.
-    fn receive_now(&self, space: Option<&mut ReceiveSpace>) -> io::Result<Readiness> {
+    fn receive_now(&self, worker: &Worker, space: Option<&mut ReceiveSpace>) -> io::Result<Readiness> {
         let Some(space) = space else { return Ok(Readiness::Drained) };
         self.count(|counts| counts.receive_calls += 1);
-        let received = match &self.socket {
+        if let Receiving::Singly { turn, streak } = self.receiving.get() {
+            let received = self.receive_one(space);
+            if let Ok(Some(())) = received {
+                self.note_received(turn, streak, worker.counts.turns.get());
+            }
+            return self.readiness_after(received.map(|found| found.map(|()| 1)));
+        }
+        let received = match &*self.socket {
             Socket::Os(fd) => {
                 let ReceiveSpace { bytes, heads, messages } = space;
                 sys::receive_messages::receive(fd.as_raw_fd(), bytes, heads, |info| messages.push(info))
             }
             Socket::Sim(socket) => socket.receive_messages(space),
         };
+        self.readiness_after(received)
+    }
+
+    fn receive_one(&self, space: &mut ReceiveSpace) -> io::Result<Option<()>> {
+        let Socket::Os(fd) = &*self.socket else { return Ok(None) };
+        let ReceiveSpace { bytes, heads, messages } = space;
+        sys::receive_messages::receive_one(fd.as_raw_fd(), bytes, heads, |info| messages.push(info))
+    }
+
+    /// Records that an iteration has received a datagram. After many in a row the kernel joins them.
+    fn note_received(&self, last: u64, streak: u8, turn: u64) {
+        let streak = if turn.saturating_sub(last) <= 1 { streak + 1 } else { 0 };
+        self.receiving.set(Receiving::Singly { turn, streak });
+        if streak >= LONGEST_STREAK {
+            // A kernel that cannot join datagrams passes them on one by one.
+            let _ = self.socket.set_option(libc::IPPROTO_UDP, UDP_GRO, 1);
+            self.receiving.set(Receiving::Together);
+        }
+    }
+
+    /// Returns whether there may be more after a call that received `received` messages.
+    fn readiness_after(&self, received: io::Result<Option<usize>>) -> io::Result<Readiness> {
         match received {
             Ok(Some(MESSAGES..)) => Ok(Readiness::Ready),
-            // An error ended the call.
-            Ok(Some(_)) if are_named() => Ok(Readiness::Ready),
+            // An error ended the call, or one datagram was asked for and the driver reports no others.
+            Ok(Some(_)) if are_named() || (self.is_level() && self.reports_writable.get()) => Ok(Readiness::Ready),
             Ok(_) => Ok(Readiness::Drained),
             // A router's or a peer's message about an earlier datagram. This call has removed it.
             Err(error) if is_about_a_datagram(&error) && !self.is_rejection(&error) => Ok(Readiness::Ready),
@@ -307,7 +372,7 @@ impl DatagramSocket {
 
     fn send_messages<'a>(&self, messages: impl Iterator<Item = OutgoingMessage<'a>>) -> io::Result<Option<usize>> {
         self.count(|counts| counts.send_calls += 1);
-        match &self.socket {
+        match &*self.socket {
             Socket::Os(fd) => sys::send_messages::send(fd.as_raw_fd(), self.naming, messages),
             Socket::Sim(socket) => socket.send_messages(messages),
         }
@@ -331,7 +396,8 @@ impl DatagramSocket {
         match self.watched_by.get() {
             Some((instance, key)) if instance == worker.remote.instance => key,
             _ => {
-                let key = worker.sources.borrow_mut().insert(Source::new());
+                let source = if self.is_level() { Source::level() } else { Source::new() };
+                let key = worker.sources.borrow_mut().insert(source);
                 self.watched_by.set(Some((worker.remote.instance, key)));
                 self.reports_writable.set(false);
                 key
@@ -343,7 +409,11 @@ impl DatagramSocket {
     fn watch(&self, worker: &Worker, key: Key, writable: bool) -> io::Result<()> {
         let mut sources = worker.sources.borrow_mut();
         let Some(source) = sources.get_mut(key) else { return Err(io::ErrorKind::InvalidInput.into()) };
-        let watch = if writable { Watch::Edges } else { Watch::Arrivals };
+        let watch = match (writable, self.is_level()) {
+            (true, _) => Watch::Edges,
+            (false, true) => Watch::Level,
+            (false, false) => Watch::Arrivals,
+        };
         if !source.watched {
             worker.driver.watch(&self.socket, watch, key)?;
             source.note_watched(self.socket.number());
@@ -375,7 +445,19 @@ fn is_about_a_datagram(error: &io::Error) -> bool {
 
 impl Drop for DatagramSocket {
     fn drop(&mut self) {
-        self.stop_watching();
+        let is_reusable = self.is_reusable && matches!(self.receiving.get(), Receiving::Singly { .. });
+        let source = self.watched_by.get();
+        if !is_reusable || self.reports_writable.get() {
+            self.stop_watching();
+        }
+        // SAFETY: the socket is not used again.
+        let socket = unsafe { ManuallyDrop::take(&mut self.socket) };
+        if let Socket::Os(descriptor) = socket
+            && is_reusable
+            && !self.reports_writable.get()
+        {
+            kept::keep(descriptor, self.local.is_ipv6(), source);
+        }
     }
 }
 

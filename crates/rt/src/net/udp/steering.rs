@@ -15,7 +15,7 @@ use crate::sys::steer;
 /// `InvalidInput`: no socket, or more than 256. From the kernel: it cannot. Then it chooses by addresses and ports.
 pub fn steer_by_connection_id(group: &[DatagramSocket]) -> io::Result<()> {
     let first = group.first().ok_or(io::ErrorKind::InvalidInput)?;
-    match &first.socket {
+    match &*first.socket {
         Socket::Os(fd) => steer::attach(fd.as_raw_fd(), group.len()),
         Socket::Sim(socket) => socket.steer(group.len()),
     }

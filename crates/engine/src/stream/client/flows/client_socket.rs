@@ -1,11 +1,12 @@
 //! The UDP socket that clients send to, as its flows use it. Must never know a flow.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use live::counters::{Count, DatagramCounters};
 use rt::net::{DatagramSocket, Datagrams, Transmit};
 
+use super::answers::Answers;
 use crate::datagram_sockets::DatagramPlace;
 use crate::worker::Worker;
 
@@ -14,28 +15,53 @@ pub(super) struct ClientSocket {
     pub(super) worker: Rc<Worker>,
     pub(super) socket: DatagramSocket,
     pub(super) place: DatagramPlace,
+    answers: RefCell<Answers>,
     /// Number of datagrams that the system has rejected, as far as they are counted.
     unsent: Cell<u64>,
 }
 
 impl ClientSocket {
     pub(super) fn new(worker: Rc<Worker>, socket: DatagramSocket, place: DatagramPlace) -> Self {
-        Self { worker, socket, place, unsent: Cell::new(0) }
+        // What is not read costs the kernel time; other processes that have the socket may read it.
+        socket.forgo_information();
+        Self { worker, socket, place, answers: RefCell::default(), unsent: Cell::new(0) }
     }
 
-    /// Sends an answer. Returns whether the system has taken it; otherwise it is lost, and counted.
-    pub(super) fn answer(&self, answer: Transmit<'_>, datagrams: &Datagrams<'_>) -> bool {
-        let is_taken = self.socket.try_send(&mut [answer]) > 0;
-        if !is_taken {
-            self.count(datagrams.iter().count(), |counters| &counters.unsent);
+    /// Returns the datagrams without the address that they were sent to, unless the socket has several.
+    pub(super) fn simplified<'a>(&self, datagrams: &Datagrams<'a>) -> Datagrams<'a> {
+        let has_many = self.socket.local_address().ip().is_unspecified();
+        Datagrams { local_ip: datagrams.local_ip.filter(|_| has_many), ..*datagrams }
+    }
+
+    /// Sends an answer at the end of the iteration. Those that the system does not take are lost, and counted.
+    pub(super) fn answer(self: &Rc<Self>, answer: Transmit<'_>) {
+        let mut answers = self.answers.borrow_mut();
+        if answers.are_in_the_way_of(&answer) {
+            answers.drain(|transmits| self.send(transmits));
         }
+        let is_first = answers.is_empty();
+        if !answers.add(&answer) {
+            return self.send(&mut [answer]);
+        }
+        if is_first {
+            // It runs after the tasks that are queued now.
+            rt::spawn_with(rt::Class::Normal, rt::NO_TAG, Rc::clone(self), |clients| async move { clients.flush() });
+        }
+    }
+
+    fn flush(&self) {
+        self.answers.borrow_mut().drain(|transmits| self.send(transmits));
+    }
+
+    fn send(&self, transmits: &mut [Transmit<'_>]) {
+        let sent = self.socket.try_send(transmits);
         let counts = self.socket.counts();
-        let unsent = counts.unsent + counts.too_large;
-        let before = self.unsent.replace(unsent);
-        if unsent != before {
-            self.count((unsent - before) as usize, |counters| &counters.unsent);
+        let rejected = counts.unsent + counts.too_large;
+        let lost: usize = transmits.iter().skip(sent).map(datagrams_of).sum();
+        let unsent = lost as u64 + rejected - self.unsent.replace(rejected);
+        if unsent > 0 {
+            self.count(unsent as usize, |counters| &counters.unsent);
         }
-        is_taken
     }
 
     /// Counts datagrams or flows.
@@ -44,4 +70,18 @@ impl ClientSocket {
         let frontend = generation.frontend(self.place.owner().frontend);
         of(frontend.counters.datagrams.used()).add(number as u64);
     }
+}
+
+impl Drop for ClientSocket {
+    fn drop(&mut self) {
+        if !self.answers.borrow().is_empty() {
+            self.flush();
+        }
+    }
+}
+
+/// Returns the number of datagrams of an answer.
+fn datagrams_of(answer: &Transmit<'_>) -> usize {
+    let Transmit { contents, segment_size, .. } = answer;
+    segment_size.filter(|size| *size > 0).map_or(1, |size| contents.len().div_ceil(size).max(1))
 }

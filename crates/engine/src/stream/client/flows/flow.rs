@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use base::moment::Moment;
@@ -160,8 +161,8 @@ impl Flow {
     }
 
     /// Passes answers on to the client.
-    fn answer(&self, clients: &ClientSocket, batch: &ReceiveBatch) {
-        let (mut received, mut sent, mut count) = (0, 0, 0);
+    fn answer(&self, clients: &Rc<ClientSocket>, batch: &ReceiveBatch) {
+        let (mut received, mut count) = (0, 0);
         for datagrams in batch.iter().filter(|datagrams| is_from(datagrams, self.server)) {
             let number = datagrams.iter().count();
             if datagrams.stride > self.settings.payload {
@@ -173,21 +174,19 @@ impl Flow {
             let answer = Transmit { destination: self.client, source: self.local, ecn: None, contents, segment_size };
             received += contents.len() as u64;
             count += number as u64;
-            if clients.answer(answer, &datagrams) {
-                sent += contents.len() as u64;
-            }
+            clients.answer(answer);
         }
         self.seen.set(rt::now());
         self.answers.set(self.answers.get() + count);
         if let Ok(mut state) = self.state.try_borrow_mut() {
             state.accounting.bytes.received += received;
-            state.accounting.bytes.bytes_out += sent;
+            state.accounting.bytes.bytes_out += received;
             metrics::flowing(&self.session, &mut state);
         }
     }
 
     /// Passes answers on until it has to end. Returns its outcome; `None`: its task was killed.
-    pub(super) async fn serve(&self, clients: &ClientSocket) -> Option<Outcome> {
+    pub(super) async fn serve(&self, clients: &Rc<ClientSocket>) -> Option<Outcome> {
         self.session.register().await;
         let mut timer = rt::Timer::new();
         let mut batch = ReceiveBatch::new();
@@ -198,7 +197,7 @@ impl Flow {
     fn poll(
         &self,
         cx: &mut Context<'_>,
-        clients: &ClientSocket,
+        clients: &Rc<ClientSocket>,
         timer: &mut rt::Timer,
         batch: &mut ReceiveBatch,
     ) -> Poll<Option<Outcome>> {

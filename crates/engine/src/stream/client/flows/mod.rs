@@ -1,6 +1,7 @@
 //! Load balancing of datagrams (`udp-lb`): a worker's view of one UDP socket, and the flows of its clients. Must never queue a
 //! datagram.
 
+mod answers;
 mod begin;
 mod client_socket;
 mod flow;
@@ -33,7 +34,7 @@ const REST: Duration = Duration::from_millis(100);
 
 /// A UDP socket and its flows.
 struct Listener {
-    clients: ClientSocket,
+    clients: Rc<ClientSocket>,
     /// Identifies the listener among those that wait for a slot.
     key: u64,
     table: RefCell<FlowTable<Rc<Flow>>>,
@@ -49,7 +50,7 @@ pub(crate) async fn serve<A>(worker: Rc<Worker>, place: DatagramListening, numbe
     std::future::poll_fn(|cx| succession.predecessors().poll_taken(cx)).await;
     let key = ((worker.id as u64) << 32) | number as u64;
     let listener =
-        Rc::new(Listener { clients: ClientSocket::new(worker, socket, place), key, table: RefCell::default() });
+        Rc::new(Listener { clients: Rc::new(ClientSocket::new(worker, socket, place)), key, table: RefCell::default() });
     let (mut accepting, mut reception) = (Some(accepting), Reception::default());
     std::future::poll_fn(|cx| poll(cx, &listener, &mut accepting, &mut reception)).await;
 }
@@ -69,7 +70,7 @@ fn poll<A>(
     accepting: &mut Option<A>,
     reception: &mut Reception,
 ) -> Poll<()> {
-    let ClientSocket { place, socket, worker, .. } = &listener.clients;
+    let ClientSocket { place, socket, worker, .. } = &*listener.clients;
     let state = opening(place, &worker.process);
     process_orders(cx, place);
     if place.is_taken() {
@@ -122,6 +123,7 @@ impl Listener {
     fn take(self: &Rc<Self>, datagrams: &Datagrams<'_>, state: Opening) {
         let generation = self.clients.worker.generation();
         let settings = generation.proxy(self.clients.place.owner().frontend).flows.as_ref();
+        let datagrams = &self.clients.simplified(datagrams);
         let are_apart = settings.is_some_and(|flows| flows.requests.is_some() || flows.responses == Some(0));
         if !are_apart {
             return self.pass(datagrams, state);
