@@ -402,18 +402,18 @@ fn a_proxy_header_precedes_each_datagram() {
     config(&lines).run(|world| async move {
         let server = Peer::at(U1);
         let client = Peer::at(CLIENT);
-        client.send(DNS, b"1");
-        client.send(DNS, b"");
+        let sent: [&[u8]; 6] = [b"1", b"", b"abc", b"def", b"ghi", b"jk"];
+        sent.iter().for_each(|contents| client.send(DNS, contents));
         let mut batch = ReceiveBatch::new();
         let mut found = Vec::new();
-        while found.len() < 2 {
+        while found.len() < sent.len() {
             std::future::poll_fn(|cx| server.0.poll_receive(cx, &mut batch)).await.unwrap();
             found.extend(batch.iter().flat_map(|found| found.iter().map(<[u8]>::to_vec).collect::<Vec<_>>()));
         }
         let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\x0c".to_vec();
         header.extend([10, 0, 9, 1, 10, 0, 0, 1]);
         header.extend([5_000_u16.to_be_bytes(), 53_u16.to_be_bytes()].concat());
-        assert_eq!(found, [[&header[..], b"1"].concat(), header]);
+        assert_eq!(found, sent.map(|contents| [&header[..], contents].concat()));
         sleep(2_100).await;
         world.forget_log();
     });

@@ -16,6 +16,8 @@ pub(super) struct ClientSocket {
     pub(super) socket: DatagramSocket,
     pub(super) place: DatagramPlace,
     answers: RefCell<Answers>,
+    /// Memory for datagrams with a PROXY header.
+    pub(super) marked: RefCell<Vec<u8>>,
     /// Number of datagrams that the system has rejected, as far as they are counted.
     unsent: Cell<u64>,
 }
@@ -24,7 +26,7 @@ impl ClientSocket {
     pub(super) fn new(worker: Rc<Worker>, socket: DatagramSocket, place: DatagramPlace) -> Self {
         // What is not read costs the kernel time; other processes that have the socket may read it.
         socket.forgo_information();
-        Self { worker, socket, place, answers: RefCell::default(), unsent: Cell::new(0) }
+        Self { worker, socket, place, answers: RefCell::default(), marked: RefCell::default(), unsent: Cell::new(0) }
     }
 
     /// Returns the datagrams without the address that they were sent to, unless the socket has several.

@@ -86,15 +86,16 @@ impl Flow {
         }
     }
 
-    /// Sends datagrams of the client to the server. Returns whether the system has taken them; otherwise they are lost.
+    /// Sends datagrams of the client to the server. Returns whether the system has taken them; otherwise they are lost. In `place`
+    /// those are put together that differ from what the client has sent.
     ///
     /// # Errors
     /// [`Rejected`]: nothing was sent, and the flow has to end.
-    pub(super) fn forward(&self, datagrams: &Datagrams<'_>) -> Result<bool, Rejected> {
+    pub(super) fn forward(&self, datagrams: &Datagrams<'_>, place: &mut Vec<u8>) -> Result<bool, Rejected> {
         let before = self.socket.counts();
         let is_accepted = match self.header.is_empty() {
             true => self.send(datagrams.bytes, datagrams.stride),
-            false => self.send_marked(datagrams),
+            false => self.send_marked(datagrams, place),
         };
         let after = self.socket.counts();
         if after.unsent != before.unsent {
@@ -119,16 +120,13 @@ impl Flow {
     }
 
     /// Sends datagrams, each after the PROXY header. Returns whether the system has taken all of them.
-    fn send_marked(&self, datagrams: &Datagrams<'_>) -> bool {
-        let mut marked = Vec::with_capacity(self.header.len() + datagrams.stride);
-        let send = |bytes: &[u8]| {
-            marked.clear();
+    fn send_marked(&self, datagrams: &Datagrams<'_>, marked: &mut Vec<u8>) -> bool {
+        marked.clear();
+        for bytes in datagrams.iter() {
             marked.extend_from_slice(&self.header);
             marked.extend_from_slice(bytes);
-            self.send(&marked, marked.len())
-        };
-        // All are sent, whatever becomes of one.
-        datagrams.iter().map(send).fold(true, |all, sent| all & sent)
+        }
+        self.send(marked, self.header.len() + datagrams.stride)
     }
 
     /// Returns how well the client has proven its address, with a datagram that it sends now.

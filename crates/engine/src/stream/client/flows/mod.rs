@@ -141,7 +141,7 @@ impl Listener {
             if datagrams.stride > flow.settings.payload {
                 return self.clients.count(datagrams.iter().count(), |counters| &counters.oversized);
             }
-            if let Ok(is_sent) = flow.forward(datagrams) {
+            if let Ok(is_sent) = flow.forward(datagrams, &mut self.clients.marked.borrow_mut()) {
                 self.count_unsent(is_sent, datagrams);
                 let mut table = self.table.borrow_mut();
                 table.touch(place, flow.standing());
@@ -194,7 +194,7 @@ impl Listener {
         let Some(flow) = begin::begin(&self.clients, datagrams, slots) else { return };
         let place = self.table.borrow_mut().insert(key, Rc::clone(&flow));
         flow.place.set(Some(place));
-        match flow.forward(datagrams) {
+        match flow.forward(datagrams, &mut self.clients.marked.borrow_mut()) {
             Err(Rejected) => {
                 self.forget(&flow);
                 flow.end(REJECTED);
