@@ -122,6 +122,11 @@ impl Source {
         Source { read: Readiness::Drained, is_level: true, ..Source::new() }
     }
 
+    /// Forgets that an error was reported: the call that follows takes it. Only for sockets whose errors do not last.
+    pub(crate) fn forget_error(&mut self) {
+        self.seen = Events(self.seen.0 & !Events::ERROR.0);
+    }
+
     /// Removes everything that concerns its previous use, except that the driver watches it. Returns the waiters.
     pub(crate) fn renew(&mut self) -> (Option<Waker>, Option<Waker>) {
         let waiters = self.forget_waiters();

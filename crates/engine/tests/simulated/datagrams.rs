@@ -503,3 +503,55 @@ fn a_flow_beyond_a_rate_is_refused() {
         world.forget_log();
     });
 }
+
+/// A server that is added gets flows, and can be deleted once they have ended.
+#[test]
+fn servers_are_added_and_deleted_with_flows_open() {
+    section("").global(api::SOCKET).workers(&[2]).run(|world| async move {
+        let _scope = both(&world);
+        serve(&world.scope, "10.0.1.3:5300", "c", 1);
+        let one = Peer::at(CLIENT);
+        let answer = one.ask("1").await;
+        assert!(api::ask("add server dns/c 10.0.1.3:5300").await.contains("New server registered"));
+        for command in ["enable server dns/c", "set server dns/a state drain", "set server dns/b state drain"] {
+            api::order(command).await;
+        }
+        let other = Peer::at("10.0.9.2:5000");
+        assert_eq!(other.ask("2").await, "c:2");
+        assert_eq!(one.ask("1").await, answer);
+        api::order("set server dns/a state ready").await;
+        api::order("set server dns/c state drain").await;
+        assert_eq!(other.ask("3").await, "c:3");
+        assert!(api::ask("del server dns/c").await.contains("maintenance mode"));
+        // That ends its flows.
+        api::order("set server dns/c state maint").await;
+        sleep(10).await;
+        assert_eq!(api::ask("del server dns/c").await, "Server deleted.\n\n");
+        assert_eq!(other.ask("4").await, "a:4");
+        assert_eq!(one.ask("1").await, answer);
+        sleep(2_100).await;
+        world.forget_log();
+    });
+}
+
+/// The limit is that of all threads; each evicts flows of its own.
+#[test]
+fn a_full_table_of_two_workers_refuses_or_evicts() {
+    section("    maxconn 3").global(api::SOCKET).workers(&[2]).run(|world| async move {
+        let _scope = both(&world);
+        for port in 0..20 {
+            Peer::at(&format!("10.0.8.1:{}", 6_000 + port)).send(DNS, b"x");
+            sleep(10).await;
+            assert_eq!(world.sessions(), 3.min(usize::from(port) + 1));
+        }
+        let found = api::ask("show udp-lb").await;
+        let number = |name: &str| {
+            let mut words = found.split_whitespace();
+            words.find(|word| *word == name);
+            words.next().and_then(|word| word.parse::<u32>().ok()).expect("a number")
+        };
+        assert_eq!((number("flows"), number("evicted") + number("refused")), (3, 17), "{found}");
+        sleep(2_100).await;
+        world.forget_log();
+    });
+}

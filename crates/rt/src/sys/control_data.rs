@@ -133,6 +133,16 @@ pub(crate) fn read(mut data: &[u8]) -> ControlInfo {
     info
 }
 
+/// Returns the error of a report about a datagram, which is the first word of `sock_extended_err`.
+pub(crate) fn read_error(mut data: &[u8]) -> Option<i32> {
+    while let Some(Entry { level, kind, value }) = next(&mut data) {
+        if matches!((level, kind), (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::IPPROTO_IPV6, libc::IPV6_RECVERR)) {
+            return value.get(..4).and_then(|value| i32::try_from(number(value)).ok());
+        }
+    }
+    None
+}
+
 /// Returns a number of the kernel's, of one, two or four bytes; 0 for any other length.
 fn number(value: &[u8]) -> u32 {
     match *value {
@@ -160,6 +170,20 @@ mod tests {
         control.push(libc::SOL_SOCKET, libc::SCM_TIMESTAMP, b"?");
         let local_ip = Some("2001:db8::7".parse().unwrap());
         assert_eq!(read(control.bytes()), ControlInfo { local_ip, ecn: 0b11, stride: 0 });
+    }
+
+    #[test]
+    fn the_error_of_a_report_is_its_first_word() {
+        let mut control = ControlData::new();
+        control.push_ecn(0b10, true);
+        assert_eq!(read_error(control.bytes()), None);
+        let mut value = [0; 16];
+        value[..4].copy_from_slice(&libc::ECONNREFUSED.to_ne_bytes());
+        control.push(libc::IPPROTO_IPV6, libc::IPV6_RECVERR, &value);
+        assert_eq!(read_error(control.bytes()), Some(libc::ECONNREFUSED));
+        let mut short = ControlData::new();
+        short.push(libc::IPPROTO_IP, libc::IP_RECVERR, &value[..3]);
+        assert_eq!(read_error(short.bytes()), None);
     }
 
     #[test]

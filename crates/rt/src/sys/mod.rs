@@ -21,6 +21,7 @@ pub(crate) mod pipe;
 pub(crate) mod preload;
 pub(crate) mod process;
 pub(crate) mod receive_messages;
+pub(crate) mod rejections;
 pub(crate) mod rights;
 pub(crate) mod seccomp;
 pub(crate) mod send_messages;

@@ -112,7 +112,7 @@ pub(crate) fn receive_one(
 }
 
 /// Decodes an internet address; an IPv4 address that is mapped into IPv6 is returned as IPv4.
-fn decode(name: &libc::sockaddr_in6, length: libc::socklen_t) -> Option<SocketAddr> {
+pub(super) fn decode(name: &libc::sockaddr_in6, length: libc::socklen_t) -> Option<SocketAddr> {
     let (length, family) = (length as usize, libc::c_int::from(name.sin6_family));
     if family == libc::AF_INET && length >= mem::size_of::<libc::sockaddr_in>() {
         // SAFETY: an IPv4 address is shorter than an IPv6 one and has the same alignment; all bytes are initialised.

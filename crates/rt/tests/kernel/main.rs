@@ -13,6 +13,7 @@ mod options;
 mod parked;
 mod passing;
 mod process;
+mod rejections;
 mod spinning;
 mod splices;
 mod steering;

@@ -20,7 +20,11 @@ struct Server {
 
 impl Server {
     fn start(name: &'static str) -> Self {
-        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        Self::at("127.0.0.1:0", name)
+    }
+
+    fn at(address: &str, name: &'static str) -> Self {
+        let socket = UdpSocket::bind(address).expect("a port");
         let address = socket.local_addr().expect("bound");
         std::thread::spawn(move || {
             let mut place = [0; 2048];
@@ -94,6 +98,69 @@ fn a_rejected_datagram_is_noticed() {
         let shown = show(&folder, "show udp-lb");
         shown.contains("dns flows 0 ") && shown.ends_with("rejected 1\n\n")
     });
+}
+
+/// The kernel rejects the answers to a client that has closed its port: its flow ends, and no further answer is sent.
+#[test]
+fn a_flow_ends_when_its_client_is_gone() {
+    let (folder, at) = (Folder::new(), free_address());
+    let (server, log) = (UdpSocket::bind("127.0.0.1:0").expect("a port"), UdpSocket::bind("127.0.0.1:0").expect("a port"));
+    [&server, &log].map(|socket| socket.set_read_timeout(Some(PATIENCE)).expect("a socket"));
+    let [to, lines] = [&server, &log].map(|socket| socket.local_addr().expect("bound"));
+    let lines = format!("    log {lines} local0\n    server s {to}");
+    let _weir = start(&folder, "", &section(at, &lines), &[]);
+    let client = Client::of(at);
+    client.0.send(b"1").expect("sent");
+    let mut place = [0; 2048];
+    let (_, flow) = server.recv_from(&mut place).expect("a datagram");
+    server.send_to(b"answer", flow).expect("sent");
+    assert_eq!(client.0.recv(&mut place).expect("an answer"), 6);
+    let other = Client::of(at);
+    other.0.send(b"2").expect("sent");
+    let (_, flow_of_other) = server.recv_from(&mut place).expect("a datagram");
+    drop(client);
+    server.send_to(b"answer", flow).expect("sent");
+    let line = loop {
+        let length = log.recv(&mut place).expect("a line");
+        let line = String::from_utf8_lossy(&place[..length]).into_owned();
+        if line.contains(" dns/s ") {
+            break line;
+        }
+    };
+    assert!(line.contains(" CD "), "{line}");
+    server.send_to(b"answer", flow_of_other).expect("sent");
+    assert_eq!(other.0.recv(&mut place).expect("an answer"), 6);
+    assert!(show(&folder, "show udp-lb").starts_with("udp-lb dns flows 1 "));
+}
+
+/// Clients and servers of both versions, at an address of IPv6 and at all addresses.
+#[test]
+fn datagrams_of_ipv6_are_balanced() {
+    let folder = Folder::new();
+    let (v4, v6) = (Server::start("a"), Server::at("[::1]:0", "b"));
+    let any = UdpSocket::bind("[::]:0").expect("a port");
+    let one = UdpSocket::bind("[::1]:0").expect("a port");
+    let [any_port, one_port] = [&any, &one].map(|socket| socket.local_addr().expect("bound").port());
+    drop((any, one));
+    let servers = format!("    balance static-rr\n    server a {}\n    server b {}", v4.address, v6.address);
+    let lines = format!("    dgram-bind [::1]:{one_port}\n{servers}");
+    let _weir = start(&folder, "", &format!("udp-lb dns\n    dgram-bind :::{any_port} v4v6\n    timeout client 1m\n{lines}\n"), &[]);
+    for to in [format!("127.0.0.1:{any_port}"), format!("[::1]:{any_port}"), format!("[::1]:{one_port}")] {
+        let ip = to.parse::<SocketAddr>().expect("an address").ip();
+        let mut found: Vec<_> = (0..2)
+            .map(|_| {
+                let client = UdpSocket::bind((ip, 0)).expect("a port");
+                // Answers come from the address that it has sent to.
+                client.connect(&to).expect("an address");
+                client.set_read_timeout(Some(PATIENCE)).expect("a socket");
+                let client = Client(client);
+                assert_eq!(client.ask("1"), client.ask("1"), "{to}");
+                client.ask("2")
+            })
+            .collect();
+        found.sort_unstable();
+        assert_eq!(found, ["a:2", "b:2"], "{to}");
+    }
 }
 
 /// Returns the answer of the runtime API to a command.

@@ -16,6 +16,7 @@ use base::Key;
 use super::kept;
 use super::receive_batch::ReceiveBatch;
 use super::receive_space::ReceiveSpace;
+use super::rejection::Reports;
 use super::transmit::{self, Transmit};
 use crate::calls::are_named;
 use crate::net::Socket;
@@ -33,6 +34,7 @@ pub struct DatagramSocket {
     local: SocketAddr,
     naming: Naming,
     receiving: Cell<Receiving>,
+    pub(super) reports: Cell<Reports>,
     /// It can be connected anew.
     is_reusable: bool,
     watched_by: Cell<Option<(u32, Key)>>,
@@ -84,6 +86,7 @@ impl DatagramSocket {
             socket: ManuallyDrop::new(socket),
             local,
             receiving: Cell::new(Receiving::Together),
+            reports: Cell::new(Reports::Ignored),
             is_reusable: false,
             naming: if local.is_ipv6() { Naming::Inet6 } else { Naming::Inet4 },
             watched_by: Cell::new(None),
@@ -174,6 +177,9 @@ impl DatagramSocket {
                     return Poll::Pending;
                 }
                 let mut filled = ReceiveBatch::holding(worker.receive_spaces.take()?);
+                if let Some(source) = worker.sources.borrow_mut().get_mut(key) {
+                    source.forget_error();
+                }
                 let readiness = self.receive_now(worker, filled.space_mut())?;
                 if let Some(source) = worker.sources.borrow_mut().get_mut(key) {
                     (source.read, source.unheeded) = (readiness, 0);
@@ -260,8 +266,24 @@ impl DatagramSocket {
             Ok(Some(_)) if are_named() || (self.is_level() && self.reports_writable.get()) => Ok(Readiness::Ready),
             Ok(_) => Ok(Readiness::Drained),
             // A router's or a peer's message about an earlier datagram. This call has removed it.
-            Err(error) if is_about_a_datagram(&error) && !self.is_rejection(&error) => Ok(Readiness::Ready),
+            Err(error) if is_about_a_datagram(&error) && !self.is_rejection(&error) => {
+                self.note_report();
+                Ok(Readiness::Ready)
+            }
             Err(error) => Err(error),
+        }
+    }
+
+    /// Whether an error of sending may be about an earlier datagram, without being a rejection.
+    fn is_of_another(&self, error: &io::Error) -> bool {
+        let is_reported = self.naming == Naming::Connected || self.reports.get() != Reports::Ignored;
+        is_reported && is_about_a_datagram(error) && !self.is_rejection(error)
+    }
+
+    /// Records that the queue of errors may have a report.
+    fn note_report(&self) {
+        if self.reports.get() == Reports::Requested {
+            self.reports.set(Reports::Waiting);
         }
     }
 
@@ -320,13 +342,18 @@ impl DatagramSocket {
     }
 
     fn send_now(&self, transmits: &mut [Transmit<'_>]) -> Progress {
-        let mut done = 0;
+        let (mut done, mut is_repeated) = (0, false);
         while let Some(rest) = transmits.get_mut(done..).filter(|rest| !rest.is_empty()) {
             let joined = self.most_segments.get() > 1;
-            match self.send_messages(transmit::messages(rest, joined)) {
+            let sent = self.send_messages(transmit::messages(rest, joined));
+            let is_first_error = sent.is_err() && !std::mem::replace(&mut is_repeated, sent.is_err());
+            match sent {
                 Ok(Some(count @ 1..)) => done += transmit::advance(rest, joined, count),
                 Ok(_) => return Progress { done, is_full: true },
+                // Nothing was sent; the call has removed the error.
+                Err(error) if is_first_error && self.is_of_another(&error) => self.note_report(),
                 Err(error) => {
+                    is_repeated = false;
                     let progress = self.send_refused(rest, joined, &error);
                     done += progress.done;
                     if progress.is_full {

@@ -1,14 +1,19 @@
 //! The UDP socket that clients send to, as its flows use it. Must never know a flow.
 
 use std::cell::{Cell, RefCell};
+use std::net::IpAddr;
 use std::rc::Rc;
 
 use live::counters::{Count, DatagramCounters};
 use rt::net::{DatagramSocket, Datagrams, Transmit};
 
 use super::answers::Answers;
+use super::flow_table::FlowKey;
 use crate::datagram_sockets::DatagramPlace;
 use crate::worker::Worker;
+
+/// Maximum number of reports about answers that are read for one client.
+const REJECTIONS: usize = 16;
 
 /// A worker's socket at an address of `dgram-bind`.
 pub(super) struct ClientSocket {
@@ -26,13 +31,26 @@ impl ClientSocket {
     pub(super) fn new(worker: Rc<Worker>, socket: DatagramSocket, place: DatagramPlace) -> Self {
         // What is not read costs the kernel time; other processes that have the socket may read it.
         socket.forgo_information();
+        socket.request_rejections();
         Self { worker, socket, place, answers: RefCell::default(), marked: RefCell::default(), unsent: Cell::new(0) }
     }
 
     /// Returns the datagrams without the address that they were sent to, unless the socket has several.
     pub(super) fn simplified<'a>(&self, datagrams: &Datagrams<'a>) -> Datagrams<'a> {
-        let has_many = self.socket.local_address().ip().is_unspecified();
-        Datagrams { local_ip: datagrams.local_ip.filter(|_| has_many), ..*datagrams }
+        Datagrams { local_ip: self.one_of_many(datagrams.local_ip), ..*datagrams }
+    }
+
+    /// Returns an address of the socket if it has several.
+    fn one_of_many(&self, local_ip: Option<IpAddr>) -> Option<IpAddr> {
+        local_ip.filter(|_| self.socket.local_address().ip().is_unspecified())
+    }
+
+    /// Returns the next client whose port is closed.
+    pub(super) fn next_gone(&self) -> Option<FlowKey> {
+        std::iter::from_fn(|| self.socket.next_rejection())
+            .take(REJECTIONS)
+            .find(|rejection| rejection.is_closed)
+            .map(|rejection| FlowKey { peer: rejection.peer, local: self.one_of_many(rejection.local_ip) })
     }
 
     /// Sends an answer at the end of the iteration. Those that the system does not take are lost, and counted.

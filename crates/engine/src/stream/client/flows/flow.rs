@@ -284,5 +284,8 @@ fn is_from(datagrams: &Datagrams<'_>, server: SocketAddr) -> bool {
 /// Outcome of a flow that had to make room for another one.
 const EVICTED: Outcome = Outcome::new(Cause::Resource, Phase::Data);
 
+/// Outcome of a flow whose client has closed its port.
+pub(super) const GONE: Outcome = Outcome::new(Cause::Client, Phase::Data);
+
 /// Outcome of a flow whose server has rejected a datagram.
 pub(super) const REJECTED: Outcome = Outcome::new(Cause::Server, Phase::Data);

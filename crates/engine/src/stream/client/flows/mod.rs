@@ -23,7 +23,7 @@ use crate::stream_state::Outcome;
 use crate::succession::Succession;
 use crate::worker::Worker;
 use client_socket::ClientSocket;
-use flow::{Flow, REJECTED, Rejected};
+use flow::{Flow, GONE, REJECTED, Rejected};
 use flow_table::{FlowKey, FlowTable};
 
 /// Number of batches that are processed before other tasks run.
@@ -79,6 +79,7 @@ fn poll<A>(
     } else if reception.pause.deadline().is_none() || reception.pause.poll_expired(cx).is_ready() {
         reception.pause.arm(None);
         receive(cx, listener, state, reception);
+        listener.end_gone();
     }
     let is_in_use = place.note_connections(listener.table.borrow().len() > 0);
     if state == Opening::Shut {
@@ -158,6 +159,17 @@ impl Listener {
             self.begin(key, datagrams);
         } else {
             self.clients.count(datagrams.iter().count(), |counters| &counters.refused);
+        }
+    }
+
+    /// Ends the flows of clients whose ports are closed.
+    fn end_gone(&self) {
+        for key in std::iter::from_fn(|| self.clients.next_gone()).take(BATCHES) {
+            let gone = self.table.borrow().find(&key).map(|(_, flow)| Rc::clone(flow));
+            if let Some(flow) = gone {
+                self.forget(&flow);
+                flow.end(GONE);
+            }
         }
     }
 
