@@ -10,6 +10,7 @@ pub mod check;
 mod configuration_swap;
 mod connection_preamble;
 pub mod count_exchange;
+mod datagram_entry;
 mod datagram_queue;
 pub mod datagram_sockets;
 pub mod decision_caches;

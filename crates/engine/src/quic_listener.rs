@@ -3,15 +3,15 @@
 
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use conn::quic::{Arrival, Listener, Reception, SocketCounts};
-use live::Entry;
 use policy::program::{QuicLimits, QuicListening};
 use quic::cid::Place;
 use quic::endpoint::{ServerSettings, Settings};
 use quic::{Clock, Datagram, Endpoint, HalfOpen, Secrets, Transport, congestion, transport};
 
+use crate::datagram_entry::{enter, opening};
 use crate::datagram_queue::Order;
 use crate::datagram_sockets::{BindPlace, DatagramListening, DatagramPlace};
 use crate::frontends::Opening;
@@ -24,7 +24,7 @@ use crate::stream::client;
 use crate::stream::client::initial::{self, Verdict};
 use crate::succession::message::{MOST_HANDSHAKES, Parcel};
 use crate::succession::{Route, Succession, route};
-use crate::worker::{Process, Worker};
+use crate::worker::Worker;
 
 /// Number of queued datagrams that are processed before other tasks run.
 const ORDERS: usize = 64;
@@ -46,11 +46,6 @@ impl SharedQuic {
         };
         self.secrets.get_or_init(make).clone()
     }
-}
-
-/// Returns whether connections are accepted from a socket.
-pub(crate) fn opening(place: &DatagramPlace, process: &Process) -> Opening {
-    if place.is_closed() { Opening::Shut } else { process.opening(place.owner().frontend) }
 }
 
 /// Returns the machine of a socket. `None`: its address does not exist in the newest configuration.
@@ -277,33 +272,4 @@ fn begin(worker: &Rc<Worker>, place: &DatagramPlace, arrival: Arrival<'_>, key: 
     files.trace(&link, || format!("frontend {}, client {}", frontend.proxy.name, link.peer()));
     worker.enter_session();
     client::start_quic(worker, &frontend, owner.bind, link, slots);
-}
-
-/// Why a connection gets no slots now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoEntry {
-    /// A limit of connections is reached.
-    Full,
-    /// A rate is exceeded.
-    TooFast,
-}
-
-/// Takes the slots that a connection needs, if limits and rates allow it now.
-///
-/// # Errors
-/// They do not.
-pub(crate) fn enter(worker: &Worker, owner: BindPlace, key: u64) -> Result<Entry, NoEntry> {
-    let BindPlace { frontend, bind } = owner;
-    let live = &worker.process.live;
-    if let Some(slots) = live.enter_freely(frontend, bind) {
-        return Ok(slots);
-    }
-    let slots = live.enter_or_park(frontend, bind, key, Waker::noop());
-    let Some(slots) = slots else {
-        live.unpark(frontend, bind, key);
-        return Err(NoEntry::Full);
-    };
-    let admission = live.admit(frontend, bind, rt::now(), key, Waker::noop()).map_err(|_| NoEntry::TooFast)?;
-    admission.confirm();
-    Ok(slots)
 }

@@ -3,7 +3,7 @@
 
 use crate::files::reason;
 use crate::predecessors::Predecessors;
-use crate::quic_sockets::DatagramGroup;
+use crate::datagram_group::DatagramGroup;
 use crate::takeover::InheritedSockets;
 use config::document::Sources;
 use config::span::Span;

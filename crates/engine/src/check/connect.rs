@@ -4,16 +4,16 @@
 use conn::transport;
 use std::future::Future as _;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 
 use expression::sample::{ConnectionError, Value};
 use live::health::CheckStatus;
 use policy::check::{CheckStep, Connect, Port};
-use policy::program::{MuxProtocol, ServerAddress, ServerPort, ServerTls};
+use policy::program::{MuxProtocol, ServerAddress, ServerTls};
 use rt::net::{Address, ConnectOptions};
 use tls::{Connection, asked_name};
 
+use super::address::checked_address;
 use super::messages;
 use super::running::{Outcome, RunningCheck, Unproven, Waited};
 use crate::connection_preamble::Greeting;
@@ -188,10 +188,6 @@ impl<'a> RunningCheck<'a> {
 
     /// Returns the destination of a step's connection. `None`: the server has no address yet, or none that a check can use.
     fn destination(&self, connect: &Connect) -> Option<Address> {
-        let current = self.worker.process.outgoing.address(self.server);
-        let orders = self.worker.process.checks.targets.check(self.server.serial);
-        let ordered = orders.address.map(|ip| ServerAddress::Inet { ip, port: ServerPort::Exact(0) });
-        let base = ordered.as_ref().or(self.own.address.as_ref()).unwrap_or(&current);
         let written = match &connect.port {
             Some(Port::Fixed(port)) => Some(*port),
             Some(Port::Evaluated(expression)) => self.lend(&[], |context| match expression.evaluate(context) {
@@ -200,19 +196,7 @@ impl<'a> RunningCheck<'a> {
             }),
             None => None,
         };
-        let port = written.or(orders.port).or(self.own.port);
-        match (base, connect.address) {
-            (_, Some(ip)) => {
-                let of_server = inet_port(&current);
-                Some(Address::Inet(SocketAddr::new(ip, port.or(of_server)?)))
-            }
-            (ServerAddress::Inet { ip, .. }, None) => {
-                let ip = if ip.is_unspecified() { loopback(*ip) } else { *ip };
-                let port = port.or_else(|| inet_port(base).filter(|port| *port > 0)).or_else(|| inet_port(&current))?;
-                Some(Address::Inet(SocketAddr::new(ip, port)))
-            }
-            (other, None) => fixed_address(other),
-        }
+        checked_address(self.worker, self.server, self.own, connect.address, written)
     }
 
     /// Returns the failure of a connection attempt that the result of the first write shows. `None`: the connection was
@@ -234,21 +218,5 @@ impl<'a> RunningCheck<'a> {
             Some(reason) => self.failed(opening.connect, &reason),
             None => self.not_in_time(opening.connect),
         })
-    }
-}
-
-/// Returns the port of an address.
-pub(super) fn inet_port(address: &ServerAddress) -> Option<u16> {
-    match address {
-        ServerAddress::Inet { port, .. } => Some(port.resolve(0)),
-        _ => None,
-    }
-}
-
-/// A server whose address is the client's destination has none of its own: the loopback address is checked.
-pub(super) fn loopback(ip: IpAddr) -> IpAddr {
-    match ip {
-        IpAddr::V4(_) => IpAddr::from([127, 0, 0, 1]),
-        IpAddr::V6(_) => IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]),
     }
 }

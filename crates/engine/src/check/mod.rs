@@ -1,6 +1,7 @@
 //! Health checks: each checked server has a task that runs its checks periodically and reports the results to load balancing and
 //! the log (configuration manual, section 5.2, "check"). Must never carry a request.
 
+mod address;
 mod agent;
 mod agent_http;
 mod application;

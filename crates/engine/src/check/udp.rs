@@ -8,10 +8,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use live::health::{CheckStatus, Report};
-use policy::program::{Proxy, Server, ServerAddress, ServerPort};
+use policy::program::{Proxy, Server};
 use rt::net::{DatagramSocket, ReceiveBatch, Transmit};
 
-use super::connect::{inet_port, loopback};
+use super::address::checked_address;
 use super::messages;
 use crate::worker::Worker;
 use wire::proxy_protocol::EncoderV2;
@@ -50,22 +50,9 @@ fn marked<'c>(server: &Server, contents: &'c [u8]) -> Cow<'c, [u8]> {
 
 /// Opens a socket for the address that is checked. `None`: the server has none yet.
 fn open(worker: &Worker, server: &Server) -> Option<io::Result<(DatagramSocket, SocketAddr)>> {
-    let to = checked_address(worker, server)?;
+    let to = checked_address(worker, server, server.check.as_deref()?, None, None)?.inet()?;
     let route = worker.process.outgoing.route(server.serial).filter(|route| !route.blocked)?;
     Some(DatagramSocket::connect(to, &route.options, 1).map(|socket| (socket, to)))
-}
-
-/// Returns the address of UDP at which a server is checked. `None`: it has none yet.
-fn checked_address(worker: &Worker, server: &Server) -> Option<SocketAddr> {
-    let own = server.check.as_deref()?;
-    let current = worker.process.outgoing.address(server);
-    let orders = worker.process.checks.targets.check(server.serial);
-    let ordered = orders.address.map(|ip| ServerAddress::Inet { ip, port: ServerPort::Exact(0) });
-    let base = ordered.as_ref().or(own.address.as_ref()).unwrap_or(&current);
-    let ServerAddress::Inet { ip, .. } = *base else { return None };
-    let ip = if ip.is_unspecified() { loopback(ip) } else { ip };
-    let port = orders.port.or(own.port).or_else(|| inet_port(base).filter(|port| *port > 0));
-    Some(SocketAddr::new(ip, port.or_else(|| inet_port(&current))?))
 }
 
 /// Sends a datagram. Returns whether an answer came in time.

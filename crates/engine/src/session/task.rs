@@ -112,6 +112,18 @@ impl StreamTask {
         state
     }
 
+    /// Begins the only stream of a session that has no requests: it started when the session was accepted.
+    pub fn begin_without_requests(&self) -> SharedStreamState {
+        let state = self.begin();
+        if let Ok(mut state) = state.try_borrow_mut() {
+            state.info.number = self.worker.process.number_stream();
+            state.timings.start = self.accepted;
+            state.answer.status = 0;
+            state.info.start_date = self.accept_date();
+        }
+        state
+    }
+
     /// Returns the stream that is served now.
     pub fn current(&self) -> Option<SharedStreamState> {
         let state = self.state.take();

@@ -120,15 +120,8 @@ fn take_in(client: &mut Client) {
 
 /// Starts the stream of a session in TCP mode.
 fn begin(session: &StreamTask) -> SharedStreamState {
-    let state = session.begin();
-    {
-        let state = &mut *state.borrow_mut();
-        state.info.number = session.worker.process.number_stream();
-        state.timings.start = session.accepted;
-        state.answer.status = 0;
-        state.info.start_date = session.accept_date();
-        otel::begin(session, state);
-    }
+    let state = session.begin_without_requests();
+    otel::begin(session, &mut state.borrow_mut());
     metrics::tcp(session);
     tracing::connection(session, &state.borrow());
     filter::begin(session, &state);

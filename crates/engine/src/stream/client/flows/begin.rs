@@ -1,10 +1,10 @@
 //! The beginning of a flow: its session, its server, and the socket to that. Must never wait, nor pass a datagram on.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
 use balance::Subject;
-use expression::record::Origin;
 use expression::sample::Bytes;
 use live::{Assignment, Entry, PickContext, ProxyState};
 use policy::program::{Proxy, Server, ServerAddress, ServerPort};
@@ -12,7 +12,7 @@ use rt::LocalRc;
 use rt::net::{DatagramSocket, Datagrams, SocketQuery};
 
 use super::client_socket::ClientSocket;
-use super::flow::{Flow, NewFlow};
+use super::flow::{Flow, Progress};
 use crate::session::Session;
 use crate::session::task::StreamTask;
 use crate::stream::client::run::leave;
@@ -42,7 +42,9 @@ pub(super) fn begin(clients: &ClientSocket, datagrams: &Datagrams<'_>, slots: En
     metrics::connection(&session);
     metrics::session(&session);
     tracking::session(&session);
-    let state = start(&session);
+    let state = session.begin_without_requests();
+    metrics::tcp(&session);
+    tracing::connection(&session, &state.borrow());
     let target = place(&session, &state, session.proxy(), datagrams, clients.socket.most_segments());
     let Target { slot, socket, server, header } = match target {
         Ok(target) => target,
@@ -54,25 +56,9 @@ pub(super) fn begin(clients: &ClientSocket, datagrams: &Datagrams<'_>, slots: En
             return None;
         }
     };
-    conclude::log_step(&session, &state, Origin::Connect);
-    let (client, local) = (datagrams.peer, datagrams.local_ip);
-    Some(Rc::new(Flow::new(NewFlow { session, state, settings, socket, server, client, local, header, slot })))
-}
-
-/// Starts the stream of a flow.
-fn start(session: &StreamTask) -> SharedStreamState {
-    let state = session.begin();
-    {
-        let state = &mut *state.borrow_mut();
-        state.info.number = session.worker.process.number_stream();
-        state.timings.start = session.accepted;
-        state.answer.status = 0;
-        state.info.start_date = session.accept_date();
-    }
-    metrics::tcp(session);
-    tracing::connection(session, &state.borrow());
-    conclude::log_step(session, &state, Origin::Accept);
-    state
+    let (client, local, slot) = (datagrams.peer, datagrams.local_ip, Cell::new(Some(slot)));
+    let (progress, place) = (Progress::new(), Cell::new(None));
+    Some(Rc::new(Flow { session, state, settings, socket, server, client, local, header, progress, slot, place }))
 }
 
 /// A server's slot and a socket that is connected to it.

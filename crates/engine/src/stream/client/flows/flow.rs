@@ -37,6 +37,13 @@ pub(super) struct Flow {
     pub(super) local: Option<IpAddr>,
     /// PROXY header in front of each datagram; empty: none.
     pub(super) header: Box<[u8]>,
+    pub(super) progress: Progress,
+    pub(super) slot: Cell<Option<Slot>>,
+    pub(super) place: Cell<Option<FlowPlace>>,
+}
+
+/// What has passed in a flow so far.
+pub(super) struct Progress {
     /// Time of the last datagram.
     seen: Cell<Moment>,
     /// Datagrams of the client, and answers.
@@ -44,21 +51,12 @@ pub(super) struct Flow {
     answers: Cell<u64>,
     /// Why it has to end.
     order: Cell<Option<Outcome>>,
-    pub(super) slot: Cell<Option<Slot>>,
-    pub(super) place: Cell<Option<FlowPlace>>,
 }
 
-/// Parts of a flow that begins.
-pub(super) struct NewFlow {
-    pub(super) session: LocalRc<StreamTask>,
-    pub(super) state: SharedStreamState,
-    pub(super) settings: FlowSettings,
-    pub(super) socket: DatagramSocket,
-    pub(super) server: SocketAddr,
-    pub(super) client: SocketAddr,
-    pub(super) local: Option<IpAddr>,
-    pub(super) header: Box<[u8]>,
-    pub(super) slot: Slot,
+impl Progress {
+    pub(super) fn new() -> Self {
+        Self { seen: Cell::new(rt::now()), requests: Cell::new(0), answers: Cell::new(0), order: Cell::new(None) }
+    }
 }
 
 /// The server, or a router, has rejected a datagram: this one, or an earlier one.
@@ -66,26 +64,6 @@ pub(super) struct NewFlow {
 pub(super) struct Rejected;
 
 impl Flow {
-    pub(super) fn new(parts: NewFlow) -> Self {
-        let NewFlow { session, state, settings, socket, server, client, local, header, slot } = parts;
-        Self {
-            session,
-            state,
-            settings,
-            socket,
-            server,
-            client,
-            local,
-            header,
-            seen: Cell::new(rt::now()),
-            requests: Cell::new(0),
-            answers: Cell::new(0),
-            order: Cell::new(None),
-            slot: Cell::new(Some(slot)),
-            place: Cell::new(None),
-        }
-    }
-
     /// Sends datagrams of the client to the server. Returns whether the system has taken them; otherwise they are lost. In `place`
     /// those are put together that differ from what the client has sent.
     ///
@@ -102,8 +80,8 @@ impl Flow {
             return Err(Rejected);
         }
         let is_sent = is_accepted && after.too_large == before.too_large;
-        self.seen.set(rt::now());
-        self.requests.set(self.requests.get() + datagrams.iter().count() as u64);
+        self.progress.seen.set(rt::now());
+        self.progress.requests.set(self.progress.requests.get() + datagrams.iter().count() as u64);
         if let Ok(mut state) = self.state.try_borrow_mut() {
             state.accounting.bytes.bytes_in += datagrams.bytes.len() as u64;
             state.accounting.bytes.sent += if is_sent { datagrams.bytes.len() as u64 } else { 0 };
@@ -131,30 +109,30 @@ impl Flow {
 
     /// Returns how well the client has proven its address, with a datagram that it sends now.
     pub(super) fn standing(&self) -> Standing {
-        if self.answers.get() > 0 { Standing::Proven } else { Standing::New }
+        if self.progress.answers.get() > 0 { Standing::Proven } else { Standing::New }
     }
 
     /// Whether the client's next datagram belongs to another flow (`proxy-requests`).
     pub(super) fn is_used_up(&self) -> bool {
-        self.settings.requests.is_some_and(|most| self.requests.get() >= u64::from(most.get()))
+        self.settings.requests.is_some_and(|most| self.progress.requests.get() >= u64::from(most.get()))
     }
 
     /// Whether all answers have come that are expected (`proxy-responses`).
     pub(super) fn is_answered(&self) -> bool {
         let each = self.settings.responses.map(u64::from);
-        each.is_some_and(|each| self.answers.get() >= self.requests.get().saturating_mul(each))
+        each.is_some_and(|each| self.progress.answers.get() >= self.progress.requests.get().saturating_mul(each))
     }
 
     /// Returns the outcome of a flow without a datagram for the idle time: that is how most flows end. A server that should have
     /// answered and never has is at fault.
     fn outcome_when_idle(&self) -> Outcome {
-        let is_silent = self.answers.get() == 0 && self.settings.responses != Some(0);
+        let is_silent = self.progress.answers.get() == 0 && self.settings.responses != Some(0);
         if is_silent { Outcome::new(Cause::ServerTimeout, Phase::Data) } else { Outcome::default() }
     }
 
     /// Makes its task end it.
     pub(super) fn end(&self, outcome: Outcome) {
-        self.order.set(Some(outcome));
+        self.progress.order.set(Some(outcome));
         self.session.wake();
     }
 
@@ -174,8 +152,8 @@ impl Flow {
             count += number as u64;
             clients.answer(answer);
         }
-        self.seen.set(rt::now());
-        self.answers.set(self.answers.get() + count);
+        self.progress.seen.set(rt::now());
+        self.progress.answers.set(self.progress.answers.get() + count);
         if let Ok(mut state) = self.state.try_borrow_mut() {
             state.accounting.bytes.received += received;
             state.accounting.bytes.bytes_out += received;
@@ -203,7 +181,7 @@ impl Flow {
             if self.session.is_killed() {
                 return Poll::Ready(None);
             }
-            if let Some(outcome) = self.order.get() {
+            if let Some(outcome) = self.progress.order.get() {
                 return Poll::Ready(Some(outcome));
             }
             match self.socket.poll_receive(cx, batch) {
@@ -222,12 +200,12 @@ impl Flow {
                 Poll::Pending => break,
             }
         }
-        let due = self.seen.get() + self.settings.idle;
+        let due = self.progress.seen.get() + self.settings.idle;
         if due <= rt::now() {
             return Poll::Ready(Some(self.outcome_when_idle()));
         }
         loop {
-            timer.arm(Some(self.seen.get() + self.settings.idle));
+            timer.arm(Some(self.progress.seen.get() + self.settings.idle));
             if timer.poll_expired(cx).is_pending() {
                 return Poll::Pending;
             }

@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use rt::net::{Datagrams, ReceiveBatch};
 
+use crate::datagram_entry::{NoEntry, enter, opening};
 use crate::datagram_queue::Order;
 use crate::datagram_sockets::{DatagramListening, DatagramPlace};
 use crate::frontends::Opening;
-use crate::quic_listener::{NoEntry, enter, opening};
 use crate::service::activity::count;
 use crate::stream_state::Outcome;
 use crate::succession::Succession;
