@@ -1,9 +1,9 @@
 //! Opens every listening socket of a configuration before traffic is served, and reports in HAProxy's messages which
 //! could not be bound. Must never accept a connection.
 
+use crate::datagram_group::DatagramGroup;
 use crate::files::reason;
 use crate::predecessors::Predecessors;
-use crate::datagram_group::DatagramGroup;
 use crate::takeover::InheritedSockets;
 use config::document::Sources;
 use config::span::Span;

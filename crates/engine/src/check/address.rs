@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use policy::program::{Server, ServerAddress, ServerCheck, ServerPort};
+use policy::check::ServerCheck;
+use policy::program::{Server, ServerAddress, ServerPort};
 use rt::net::Address;
 
 use crate::outgoing::fixed_address;

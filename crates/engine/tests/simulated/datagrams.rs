@@ -507,7 +507,7 @@ fn a_flow_beyond_a_rate_is_refused() {
 /// A server that is added gets flows, and can be deleted once they have ended.
 #[test]
 fn servers_are_added_and_deleted_with_flows_open() {
-    section("").global(api::SOCKET).workers(&[2]).run(|world| async move {
+    section("    balance roundrobin").global(api::SOCKET).workers(&[2]).run(|world| async move {
         let _scope = both(&world);
         serve(&world.scope, "10.0.1.3:5300", "c", 1);
         let one = Peer::at(CLIENT);
@@ -539,10 +539,10 @@ fn servers_are_added_and_deleted_with_flows_open() {
 fn a_full_table_of_two_workers_refuses_or_evicts() {
     section("    maxconn 3").global(api::SOCKET).workers(&[2]).run(|world| async move {
         let _scope = both(&world);
-        for port in 0..20 {
+        for port in 0..20_usize {
             Peer::at(&format!("10.0.8.1:{}", 6_000 + port)).send(DNS, b"x");
             sleep(10).await;
-            assert_eq!(world.sessions(), 3.min(usize::from(port) + 1));
+            assert_eq!(world.sessions(), 3.min(port + 1));
         }
         let found = api::ask("show udp-lb").await;
         let number = |name: &str| {

@@ -122,7 +122,8 @@ fn a_rejection_stays_with_the_flow_that_it_is_about() {
     on_one_worker(|| async {
         let gone = server().1;
         let socket = connect(gone);
-        let mut transmits = [Transmit { destination: gone, source: None, ecn: None, contents: b"x", segment_size: None }];
+        let mut transmits =
+            [Transmit { destination: gone, source: None, ecn: None, contents: b"x", segment_size: None }];
         assert_eq!(socket.try_send(&mut transmits), 1);
         drop(socket);
         turns(2).await;

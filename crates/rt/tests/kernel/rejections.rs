@@ -25,7 +25,9 @@ fn open(address: &str) -> DatagramSocket {
 #[test]
 fn a_closed_port_is_reported_and_costs_no_other_datagram() {
     on_one_worker(|| async {
-        for (own, host) in [("127.0.0.1:0", "127.0.0.1"), ("[::1]:0", "::1"), ("[::]:0", "127.0.0.1"), ("[::]:0", "::1")] {
+        for (own, host) in
+            [("127.0.0.1:0", "127.0.0.1"), ("[::1]:0", "::1"), ("[::]:0", "127.0.0.1"), ("[::]:0", "::1")]
+        {
             let (socket, host) = (open(own), host.parse().unwrap());
             let gone = UdpSocket::bind(SocketAddr::new(host, 0)).unwrap().local_addr().unwrap();
             let there = UdpSocket::bind(SocketAddr::new(host, 0)).unwrap();

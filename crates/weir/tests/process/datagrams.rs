@@ -104,8 +104,11 @@ fn a_rejected_datagram_is_noticed() {
 #[test]
 fn a_flow_ends_when_its_client_is_gone() {
     let (folder, at) = (Folder::new(), free_address());
-    let (server, log) = (UdpSocket::bind("127.0.0.1:0").expect("a port"), UdpSocket::bind("127.0.0.1:0").expect("a port"));
-    [&server, &log].map(|socket| socket.set_read_timeout(Some(PATIENCE)).expect("a socket"));
+    let (server, log) =
+        (UdpSocket::bind("127.0.0.1:0").expect("a port"), UdpSocket::bind("127.0.0.1:0").expect("a port"));
+    for socket in [&server, &log] {
+        socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    }
     let [to, lines] = [&server, &log].map(|socket| socket.local_addr().expect("bound"));
     let lines = format!("    log {lines} local0\n    server s {to}");
     let _weir = start(&folder, "", &section(at, &lines), &[]);
@@ -144,7 +147,12 @@ fn datagrams_of_ipv6_are_balanced() {
     drop((any, one));
     let servers = format!("    balance static-rr\n    server a {}\n    server b {}", v4.address, v6.address);
     let lines = format!("    dgram-bind [::1]:{one_port}\n{servers}");
-    let _weir = start(&folder, "", &format!("udp-lb dns\n    dgram-bind :::{any_port} v4v6\n    timeout client 1m\n{lines}\n"), &[]);
+    let _weir = start(
+        &folder,
+        "",
+        &format!("udp-lb dns\n    dgram-bind :::{any_port} v4v6\n    timeout client 1m\n{lines}\n"),
+        &[],
+    );
     for to in [format!("127.0.0.1:{any_port}"), format!("[::1]:{any_port}"), format!("[::1]:{one_port}")] {
         let ip = to.parse::<SocketAddr>().expect("an address").ip();
         let mut found: Vec<_> = (0..2)

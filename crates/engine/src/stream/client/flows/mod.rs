@@ -49,8 +49,11 @@ pub(crate) async fn serve<A>(worker: Rc<Worker>, place: DatagramListening, numbe
     // An older process that receives from the same socket stops first.
     std::future::poll_fn(|cx| succession.predecessors().poll_taken(cx)).await;
     let key = ((worker.id as u64) << 32) | number as u64;
-    let listener =
-        Rc::new(Listener { clients: Rc::new(ClientSocket::new(worker, socket, place)), key, table: RefCell::default() });
+    let listener = Rc::new(Listener {
+        clients: Rc::new(ClientSocket::new(worker, socket, place)),
+        key,
+        table: RefCell::default(),
+    });
     let (mut accepting, mut reception) = (Some(accepting), Reception::default());
     std::future::poll_fn(|cx| poll(cx, &listener, &mut accepting, &mut reception)).await;
 }
