@@ -1,4 +1,4 @@
-//! What UDP sockets accept now: QUIC connections, flows of datagrams. Must never wait.
+//! Admission of QUIC connections and flows at UDP sockets, by limits and rates. Must never wait.
 
 use std::task::Waker;
 

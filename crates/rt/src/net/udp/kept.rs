@@ -3,11 +3,11 @@
 //!
 //! A kept socket must never be bound to a port, nor give its next user a datagram of the previous one.
 
-use std::collections::VecDeque;
 use std::os::fd::AsRawFd;
 
 use base::{Key, Moment};
 
+use super::kept_datagrams::Kept;
 use crate::sys::descriptor::Descriptor;
 use crate::worker::Worker;
 use crate::{current, sys};
@@ -16,26 +16,6 @@ use crate::{current, sys};
 const MOST: usize = 128;
 /// Maximum number of datagrams and errors of its previous use that a socket is freed of. One with more is closed.
 const MOST_LEFT: usize = 4;
-
-/// The kept sockets of a worker, the one that was kept first at the front.
-#[derive(Default)]
-pub(crate) struct KeptDatagrams {
-    v4: VecDeque<Kept>,
-    v6: VecDeque<Kept>,
-}
-
-struct Kept {
-    descriptor: Descriptor,
-    /// The source under which the driver watches it.
-    source: Option<Key>,
-    since: Moment,
-}
-
-impl KeptDatagrams {
-    fn of(&mut self, v6: bool) -> &mut VecDeque<Kept> {
-        if v6 { &mut self.v6 } else { &mut self.v4 }
-    }
-}
 
 /// A socket that can be connected.
 pub(super) struct Reusable {

@@ -4,10 +4,12 @@
 
 mod ecn;
 mod kept;
+mod kept_datagrams;
 mod open;
 mod receive_batch;
 mod receive_space;
 mod rejection;
+mod reports;
 mod socket;
 mod steering;
 mod transmit;
@@ -20,5 +22,5 @@ pub use socket::{DatagramCounts, DatagramSocket};
 pub use steering::{steer_by_connection_id, steered_index};
 pub use transmit::Transmit;
 
-pub(crate) use kept::KeptDatagrams;
+pub(crate) use kept_datagrams::KeptDatagrams;
 pub(crate) use receive_space::{ReceiveSpace, ReceiveSpaces};

@@ -5,20 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
 
 use super::DatagramSocket;
+use super::reports::Reports;
 use crate::net::Socket;
 use crate::sys::rejections;
 use crate::sys::socket::set_option;
-
-/// Whether a socket has reports about datagrams that did not arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reports {
-    /// The kernel keeps none.
-    Ignored,
-    /// It keeps them; there is none, as far as is known.
-    Requested,
-    /// There may be some.
-    Waiting,
-}
 
 /// A peer that has not received a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

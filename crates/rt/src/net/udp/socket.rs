@@ -16,7 +16,7 @@ use base::Key;
 use super::kept;
 use super::receive_batch::ReceiveBatch;
 use super::receive_space::ReceiveSpace;
-use super::rejection::Reports;
+use super::reports::Reports;
 use super::transmit::{self, Transmit};
 use crate::calls::are_named;
 use crate::net::Socket;

@@ -42,7 +42,7 @@ pub(super) struct Flow {
     pub(super) place: Cell<Option<FlowPlace>>,
 }
 
-/// What has passed in a flow so far.
+/// The datagrams of a flow so far.
 pub(super) struct Progress {
     /// Time of the last datagram.
     seen: Cell<Moment>,
