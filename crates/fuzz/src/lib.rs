@@ -51,6 +51,7 @@ targets! {
     proxy_protocol,
     qmux,
     qpack,
+    quic_hello,
     regex,
     resp,
     runtime_line,

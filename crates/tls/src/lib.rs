@@ -27,6 +27,7 @@ pub mod passphrase;
 pub mod pem;
 pub mod provider;
 pub mod quic;
+pub mod quic_hello;
 pub mod record;
 pub mod resumption;
 pub mod revocation;

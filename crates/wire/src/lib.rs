@@ -22,6 +22,7 @@ pub mod http;
 pub mod otlp;
 pub mod peers;
 pub mod proxy_protocol;
+pub mod quic;
 pub mod rdp;
 pub mod resp;
 pub mod socks4;

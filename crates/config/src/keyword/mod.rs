@@ -38,6 +38,7 @@ mod stick_table;
 mod table;
 pub(crate) mod tls;
 mod udp_lb;
+mod udp_quic;
 mod upgrade;
 mod verify;
 

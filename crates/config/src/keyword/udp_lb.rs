@@ -7,6 +7,7 @@ use super::place::Holder;
 use super::proxy::{self, ProxyContext, ProxyDraft, ProxyParse};
 use super::report::{KeywordTable, Report};
 use super::table::{Keyword, Status};
+use super::udp_quic;
 use super::{ReadContext, negation};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Line, Section};
@@ -50,6 +51,12 @@ pub(crate) const TABLE: &[UdpKeyword] = &[
     shared("log-format", "<format>", "Own log format."),
     shared("log-tag", "<text>", "Program name in the section's log lines."),
     shared("maxconn", "<number>", "Maximum number of concurrent flows."),
+    own(
+        "option quic-passthrough",
+        "[server-id <offset>,<length>]",
+        "Datagrams belong to QUIC connections: contents are the ClientHello, connection IDs lead to servers.",
+        quic_passthrough,
+    ),
     own(
         "option udp-check",
         "[send <text> | send-binary <hexadecimal>]",
@@ -192,6 +199,12 @@ fn responses(context: &mut ProxyContext<'_>, line: &Line) {
 
 fn dgram_bind(context: &mut ProxyContext<'_>, line: &Line) {
     bind::read_datagrams(context, line, BIND_OPTIONS);
+}
+
+fn quic_passthrough(context: &mut ProxyContext<'_>, line: &Line) {
+    if let Some(found) = udp_quic::passthrough(&mut context.report, line) {
+        settings(context).quic = Some(found);
+    }
 }
 
 fn udp_check(context: &mut ProxyContext<'_>, line: &Line) {

@@ -212,7 +212,8 @@ impl Proxy<'_> {
             return self.log_servers();
         }
         if self.draft.spec.mode == Mode::Udp {
-            return udp::servers(self.draft, &mut self.report);
+            udp::servers(self.draft, &mut self.report);
+            return udp::quic(self.draft, &mut self.report);
         }
         let mode = mode_name(self.draft.spec.mode);
         for server in &self.draft.spec.servers {

@@ -127,7 +127,7 @@ pub use tls::{
 };
 pub use tokens::{TOKEN_ALGORITHMS, TOKEN_ENCODINGS, TokensSpec};
 pub use trace::TraceLineSpec;
-pub use udp::UdpSpec;
+pub use udp::{QuicPassthroughSpec, ServerIdPlace, UdpSpec};
 pub use userlist::{PasswordSpec, UserSpec, UserlistSpec};
 
 /// A whole configuration.

@@ -106,6 +106,7 @@ mod protocols;
 mod qmux;
 mod queueing;
 mod quic_initial;
+mod quic_passthrough;
 mod quic_server_statistics;
 mod quic_statistics;
 mod rates;

@@ -88,7 +88,7 @@ pub use spoe::{SpoeAgent, SpoeCall, SpoeEvents, SpoeLog, SpoeMessage, SpoeTrigge
 pub use stats_page::StatsPage;
 pub use store::{Login, Password as StorePassword, Store, StoreServer, Stores};
 pub use tracking::Tracking;
-pub use udp::FlowSettings;
+pub use udp::{FlowSettings, QuicPassthrough};
 pub use userlist::{Password, User, Userlist};
 
 use crate::registry::Registry;

@@ -3,6 +3,8 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use config::spec::ServerIdPlace;
+
 /// How the flows of a `udp-lb` section begin and end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowSettings {
@@ -14,4 +16,15 @@ pub struct FlowSettings {
     pub payload: usize,
     /// Time without a datagram after which a flow ends.
     pub idle: Duration,
+    /// `option quic-passthrough`.
+    pub quic: Option<QuicPassthrough>,
+    /// Whether datagrams of one client that arrive together may belong to several flows.
+    pub are_apart: bool,
+}
+
+/// `option quic-passthrough`: flows belong to QUIC connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuicPassthrough {
+    /// `server-id`: the bytes of connection IDs that contain the `id` of a server, in network byte order.
+    pub server_id: Option<ServerIdPlace>,
 }

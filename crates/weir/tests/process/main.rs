@@ -81,6 +81,7 @@ mod preload;
 mod qlog;
 mod qmux_reload;
 mod quic_client;
+mod quic_passthrough;
 mod quic_reload;
 mod quic_sockets;
 mod reload;

@@ -1,6 +1,6 @@
 //! The beginning of a flow: its session, its server, and the socket to that. Must never wait, nor pass a datagram on.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -8,6 +8,7 @@ use balance::Subject;
 use expression::sample::Bytes;
 use live::{Assignment, Entry, PickContext, ProxyState};
 use policy::program::{Proxy, Server, ServerAddress, ServerPort};
+use policy::rule::SelectedServer;
 use rt::LocalRc;
 use rt::net::{DatagramSocket, Datagrams, SocketQuery};
 
@@ -26,8 +27,22 @@ use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::{SharedStreamState, Slot};
 use wire::proxy_protocol::EncoderV2;
 
+/// Information about a flow that exists before it begins.
+#[derive(Default)]
+pub(super) struct FlowHint {
+    /// Contents that rules and hashes see; `None`: those of the first datagram.
+    pub(super) contents: Option<Vec<u8>>,
+    /// The server of the connection that the first datagram belongs to; rules are not evaluated then.
+    pub(super) server: Option<usize>,
+}
+
 /// Begins a flow for the first datagrams of a client. `None`: it has ended already; its log line is written.
-pub(super) fn begin(clients: &ClientSocket, datagrams: &Datagrams<'_>, slots: Entry) -> Option<Rc<Flow>> {
+pub(super) fn begin(
+    clients: &ClientSocket,
+    datagrams: &Datagrams<'_>,
+    slots: Entry,
+    hint: &FlowHint,
+) -> Option<Rc<Flow>> {
     let worker = &clients.worker;
     let generation = worker.generation();
     let owner = clients.place.owner();
@@ -45,7 +60,10 @@ pub(super) fn begin(clients: &ClientSocket, datagrams: &Datagrams<'_>, slots: En
     let state = session.begin_without_requests();
     metrics::tcp(&session);
     tracing::connection(&session, &state.borrow());
-    let target = place(&session, &state, session.proxy(), datagrams, clients.socket.most_segments());
+    let contents = hint.contents.as_deref().or_else(|| datagrams.iter().next()).unwrap_or_default();
+    let selected = hint.server.map(|server| SelectedServer { server, forced: false, stays: false });
+    let first = FirstContents { contents, selected };
+    let target = place(&session, &state, session.proxy(), &first, clients.socket.most_segments());
     let Target { slot, socket, server, header } = match target {
         Ok(target) => target,
         Err(outcome) => {
@@ -57,8 +75,8 @@ pub(super) fn begin(clients: &ClientSocket, datagrams: &Datagrams<'_>, slots: En
         }
     };
     let (client, local, slot) = (datagrams.peer, datagrams.local_ip, Cell::new(Some(slot)));
-    let (progress, place) = (Progress::new(), Cell::new(None));
-    Some(Rc::new(Flow { session, state, settings, socket, server, client, local, header, progress, slot, place }))
+    let (progress, place, ids) = (Progress::new(), Cell::new(None), OnceCell::new());
+    Some(Rc::new(Flow { session, state, settings, socket, server, client, local, header, progress, slot, place, ids }))
 }
 
 /// A server's slot and a socket that is connected to it.
@@ -69,6 +87,13 @@ struct Target {
     header: Box<[u8]>,
 }
 
+/// Input of the choice of a server.
+struct FirstContents<'a> {
+    contents: &'a [u8],
+    /// The server that is chosen already.
+    selected: Option<SelectedServer>,
+}
+
 /// Chooses a server, and opens a socket for it.
 ///
 /// # Errors
@@ -77,27 +102,27 @@ fn place(
     session: &Session,
     state: &SharedStreamState,
     proxy: &Proxy,
-    datagrams: &Datagrams<'_>,
+    first: &FirstContents<'_>,
     most_segments: usize,
 ) -> Result<Target, Outcome> {
     let no_server = Outcome::new(Cause::Server, Phase::Connect);
     let backend = proxy.backend.as_ref().ok_or(no_server)?;
     state.borrow_mut().choose_backend(proxy);
     metrics::backend(&session.worker, proxy);
-    let first = datagrams.iter().next().unwrap_or_default();
+    let FirstContents { contents, selected } = *first;
     let hash = match &backend.hash_key {
         None => {
             let source = state.borrow().source(session);
-            let subject = Subject { source, request: None, bytes: first };
+            let subject = Subject { source, request: None, bytes: contents };
             backend.recogniser.as_ref().and_then(|recogniser| recogniser.hash(&subject))
         }
         Some(key) => {
             let known = state.borrow();
-            let bytes = Bytes::new(first, true);
+            let bytes = Bytes::new(contents, true);
             hash_of_key(EvalContext { bytes, ..EvalContext::request(session, &known) }, backend, key)
         }
     };
-    let bound = persistence::bind_session(session, state, proxy, first);
+    let bound = selected.or_else(|| persistence::bind_session(session, state, proxy, contents));
     let pick = PickContext {
         hash,
         random: rt::random(),

@@ -1,7 +1,7 @@
 //! One flow of datagrams: between the address of a client and a server, from its first datagram to its end. Must never choose a
 //! server.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -13,6 +13,7 @@ use rt::LocalRc;
 use rt::net::{DatagramSocket, Datagrams, ReceiveBatch, Transmit};
 
 use super::client_socket::ClientSocket;
+use super::flow_ids::FlowIds;
 use super::flow_table::{FlowPlace, Standing};
 use crate::check::{Sign, observe};
 use crate::service::ejections;
@@ -40,6 +41,8 @@ pub(super) struct Flow {
     pub(super) progress: Progress,
     pub(super) slot: Cell<Option<Slot>>,
     pub(super) place: Cell<Option<FlowPlace>>,
+    /// Its connection IDs; none without `option quic-passthrough`.
+    pub(super) ids: OnceCell<Box<RefCell<FlowIds>>>,
 }
 
 /// The datagrams of a flow so far.
@@ -130,6 +133,13 @@ impl Flow {
         if is_silent { Outcome::new(Cause::ServerTimeout, Phase::Data) } else { Outcome::default() }
     }
 
+    /// Makes its connection IDs lead nowhere.
+    pub(super) fn forget_ids(&self) {
+        if let Some(ids) = self.ids.get() {
+            ids.borrow_mut().clear();
+        }
+    }
+
     /// Makes its task end it.
     pub(super) fn end(&self, outcome: Outcome) {
         self.progress.order.set(Some(outcome));
@@ -144,6 +154,9 @@ impl Flow {
             if datagrams.stride > self.settings.payload {
                 clients.count(number, |counters| &counters.oversized);
                 continue;
+            }
+            if let Some(ids) = self.ids.get() {
+                ids.borrow_mut().note_answers(&datagrams);
             }
             let contents = datagrams.bytes;
             let segment_size = (datagrams.stride < contents.len()).then_some(datagrams.stride);
@@ -223,6 +236,7 @@ impl Flow {
 
     /// Ends it for the benefit of another flow, which may have its slots at once.
     pub(super) fn evict(&self) {
+        self.forget_ids();
         drop(self.session.take_slots());
         self.release();
         self.end(EVICTED);

@@ -16,7 +16,7 @@ pub(super) struct FlowKey {
 }
 
 /// A place in the table, which is never that of another flow later.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct FlowPlace {
     slot: u32,
     generation: u32,
@@ -98,6 +98,12 @@ impl<T> FlowTable<T> {
         let slot = *self.places.get(key)?;
         let entry = &self.slots[slot as usize];
         Some((FlowPlace { slot, generation: entry.generation }, entry.flow.as_ref()?))
+    }
+
+    /// Returns the flow of a place, also one that was detached from its key.
+    pub(super) fn get(&self, place: FlowPlace) -> Option<&T> {
+        let entry = self.slots.get(place.slot as usize)?;
+        entry.flow.as_ref().filter(|_| entry.generation == place.generation)
     }
 
     /// Makes a flow the youngest one of its standing, which is at least `standing`.
@@ -220,7 +226,9 @@ mod tests {
         assert!(table.find(&key(1)).is_none());
         let second = table.insert(key(1), 11);
         assert_eq!(table.find(&key(1)).map(|found| *found.1), Some(11));
+        assert_eq!([first, second].map(|place| table.get(place).copied()), [Some(10), Some(11)]);
         assert_eq!((table.remove(first), table.remove(second), table.len()), (Some(10), Some(11), 0));
+        assert_eq!(table.get(first), None);
     }
 
     #[test]

@@ -1,17 +1,22 @@
 //! Load balancing of datagrams (`udp-lb`): a worker's view of one UDP socket, and the flows of its clients. Must never queue a
-//! datagram.
+//! datagram, except the first ones of a QUIC connection.
 
 mod answers;
 mod begin;
 mod client_socket;
+mod connection_ids;
 mod flow;
+mod flow_ids;
 mod flow_table;
+mod held_hellos;
+mod quic_passthrough;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use policy::program::QuicPassthrough;
 use rt::net::{Datagrams, ReceiveBatch};
 
 use crate::datagram_entry::{NoEntry, enter, opening};
@@ -22,9 +27,13 @@ use crate::service::activity::count;
 use crate::stream_state::Outcome;
 use crate::succession::Succession;
 use crate::worker::Worker;
+use begin::FlowHint;
 use client_socket::ClientSocket;
+use connection_ids::ConnectionIds;
 use flow::{Flow, GONE, REJECTED, Rejected};
-use flow_table::{FlowKey, FlowTable};
+use flow_table::{FlowKey, FlowPlace, FlowTable};
+use held_hellos::Hold;
+use quic_passthrough::{Destination, Passthrough, note_continued};
 
 /// Number of batches that are processed before other tasks run.
 const BATCHES: usize = 16;
@@ -38,6 +47,8 @@ struct Listener {
     /// Identifies the listener among those that wait for a slot.
     key: u64,
     table: RefCell<FlowTable<Rc<Flow>>>,
+    /// Used with `option quic-passthrough`.
+    quic: Passthrough,
 }
 
 /// Serves a UDP socket until the process stops and its last flow has ended. `accepting` is dropped as soon as no further flow
@@ -49,11 +60,9 @@ pub(crate) async fn serve<A>(worker: Rc<Worker>, place: DatagramListening, numbe
     // An older process that receives from the same socket stops first.
     std::future::poll_fn(|cx| succession.predecessors().poll_taken(cx)).await;
     let key = ((worker.id as u64) << 32) | number as u64;
-    let listener = Rc::new(Listener {
-        clients: Rc::new(ClientSocket::new(worker, socket, place)),
-        key,
-        table: RefCell::default(),
-    });
+    let quic = Passthrough::new(key, worker.process.service::<ConnectionIds>().clone());
+    let clients = Rc::new(ClientSocket::new(worker, socket, place));
+    let listener = Rc::new(Listener { clients, key, table: RefCell::default(), quic });
     let (mut accepting, mut reception) = (Some(accepting), Reception::default());
     std::future::poll_fn(|cx| poll(cx, &listener, &mut accepting, &mut reception)).await;
 }
@@ -64,6 +73,8 @@ struct Reception {
     batch: ReceiveBatch,
     /// Ends the pause after an error of the system.
     pause: rt::Timer,
+    /// Ends the wait for a ClientHello.
+    wait: rt::Timer,
 }
 
 /// Ready once no flow may begin, and none is left.
@@ -84,6 +95,7 @@ fn poll<A>(
         receive(cx, listener, state, reception);
         listener.end_gone();
     }
+    listener.end_waits(cx, &mut reception.wait, state);
     let is_in_use = place.note_connections(listener.table.borrow().len() > 0);
     if state == Opening::Shut {
         accepting.take();
@@ -96,7 +108,7 @@ fn poll<A>(
 
 /// Receives what has arrived.
 fn receive(cx: &mut Context<'_>, listener: &Rc<Listener>, state: Opening, reception: &mut Reception) {
-    let Reception { batch, pause } = reception;
+    let Reception { batch, pause, .. } = reception;
     for _ in 0..BATCHES {
         match listener.clients.socket.poll_receive(cx, batch) {
             Poll::Pending => return,
@@ -128,9 +140,9 @@ impl Listener {
         let generation = self.clients.worker.generation();
         let settings = generation.proxy(self.clients.place.owner().frontend).flows.as_ref();
         let datagrams = &self.clients.simplified(datagrams);
-        let are_apart = settings.is_some_and(|flows| flows.requests.is_some() || flows.responses == Some(0));
-        if !are_apart {
-            return self.pass(datagrams, state);
+        let Some(settings) = settings.filter(|flows| flows.are_apart) else { return self.pass(datagrams, state) };
+        if let Some(quic) = settings.quic {
+            return self.pass_quic(datagrams, state, quic);
         }
         for bytes in datagrams.iter() {
             self.pass(&Datagrams { bytes, stride: bytes.len().max(1), ..*datagrams }, state);
@@ -140,28 +152,129 @@ impl Listener {
     /// Passes datagrams of one flow on: to its server, or to one that is chosen now.
     fn pass(self: &Rc<Self>, datagrams: &Datagrams<'_>, state: Opening) {
         let key = FlowKey { peer: datagrams.peer, local: datagrams.local_ip };
-        let known = self.table.borrow().find(&key).map(|(place, flow)| (place, Rc::clone(flow)));
-        if let Some((place, flow)) = known {
-            if datagrams.stride > flow.settings.payload {
-                return self.clients.count(datagrams.iter().count(), |counters| &counters.oversized);
+        if let Some((place, flow)) = self.find(&key)
+            && self.pass_on(place, &flow, datagrams)
+        {
+            return;
+        }
+        self.begin(key, datagrams, state, FlowHint::default());
+    }
+
+    /// Returns the flow of a client.
+    fn find(&self, key: &FlowKey) -> Option<(FlowPlace, Rc<Flow>)> {
+        self.table.borrow().find(key).map(|(place, flow)| (place, Rc::clone(flow)))
+    }
+
+    /// Passes datagrams on to the server of a flow. `false`: the server has rejected an earlier one; these go to another flow.
+    fn pass_on(&self, place: FlowPlace, flow: &Flow, datagrams: &Datagrams<'_>) -> bool {
+        if datagrams.stride > flow.settings.payload {
+            self.clients.count(datagrams.iter().count(), |counters| &counters.oversized);
+            return true;
+        }
+        if let Ok(is_sent) = flow.forward(datagrams, &mut self.clients.marked.borrow_mut()) {
+            self.count_unsent(is_sent, datagrams);
+            let mut table = self.table.borrow_mut();
+            table.touch(place, flow.standing());
+            if flow.is_used_up() {
+                table.detach(place);
             }
-            if let Ok(is_sent) = flow.forward(datagrams, &mut self.clients.marked.borrow_mut()) {
-                self.count_unsent(is_sent, datagrams);
-                let mut table = self.table.borrow_mut();
-                table.touch(place, flow.standing());
-                if flow.is_used_up() {
-                    table.detach(place);
+            return true;
+        }
+        flow.forget_ids();
+        self.forget(flow);
+        flow.end(REJECTED);
+        false
+    }
+
+    /// Passes datagrams of QUIC on, each within the flow of its connection.
+    fn pass_quic(self: &Rc<Self>, datagrams: &Datagrams<'_>, state: Opening, settings: QuicPassthrough) {
+        let key = FlowKey { peer: datagrams.peer, local: datagrams.local_ip };
+        if let Some((place, flow)) = self.find(&key)
+            && flow.ids.get().is_some_and(|ids| ids.borrow().are_current(datagrams))
+            && self.pass_on(place, &flow, datagrams)
+        {
+            return;
+        }
+        for bytes in datagrams.iter() {
+            let datagram = Datagrams { bytes, stride: bytes.len().max(1), ..*datagrams };
+            let destination = || {
+                let generation = self.clients.worker.generation();
+                let proxy = generation.proxy(self.clients.place.owner().frontend);
+                self.quic.destination(&self.table.borrow(), &key, bytes, proxy, settings)
+            };
+            let mut next = destination();
+            if let Destination::Flow(place, flow) = &next {
+                if self.pass_on(*place, flow, &datagram) {
+                    continue;
                 }
+                // Its IDs are forgotten now.
+                next = destination();
+            }
+            match next {
+                Destination::Hello => self.hold(key, &datagram, state),
+                Destination::New(server) => self.begin(key, &datagram, state, FlowHint { contents: None, server }),
+                Destination::Flow(place, flow) => drop(self.pass_on(place, &flow, &datagram)),
+            }
+        }
+    }
+
+    /// Holds a datagram until the ClientHello of its connection is complete.
+    fn hold(self: &Rc<Self>, key: FlowKey, datagram: &Datagrams<'_>, state: Opening) {
+        let generation = self.clients.worker.generation();
+        let settings = generation.proxy(self.clients.place.owner().frontend).flows.as_ref();
+        if settings.is_none_or(|flows| datagram.stride > flows.payload) {
+            return self.clients.count(1, |counters| &counters.oversized);
+        }
+        if state != Opening::Open || rt::memory_is_scarce() {
+            return self.clients.count(1, |counters| &counters.refused);
+        }
+        let added = self.quic.held.borrow_mut().add(key, datagram.bytes, rt::now());
+        match added {
+            Hold::Held { dropped } => self.clients.count(dropped, |counters| &counters.refused),
+            Hold::Released { before, contents } => self.release(key, &before, Some(datagram), state, contents),
+        }
+    }
+
+    /// Begins the flow of a connection with the datagrams that were held, and the one that completes its ClientHello.
+    fn release(
+        self: &Rc<Self>,
+        key: FlowKey,
+        before: &[Box<[u8]>],
+        last: Option<&Datagrams<'_>>,
+        state: Opening,
+        contents: Option<Vec<u8>>,
+    ) {
+        let FlowKey { peer, local: local_ip } = key;
+        let whole = |bytes| Datagrams { bytes, stride: bytes.len().max(1), peer, local_ip, ecn: None };
+        let mut datagrams = before.iter().map(|bytes| whole(bytes)).chain(last.copied());
+        // Without a ClientHello, the client of a flow has changed its ID before its handshake was complete.
+        let is_continued = contents.is_none() && self.find(&key).is_some();
+        if !is_continued && let Some(first) = datagrams.next() {
+            self.begin(key, &first, state, FlowHint { contents, server: None });
+        }
+        for datagram in datagrams {
+            // It is lost if no flow has begun.
+            let Some((place, flow)) = self.find(&key) else { return };
+            if is_continued {
+                note_continued(&flow, datagram.bytes);
+            }
+            self.pass_on(place, &flow, &datagram);
+        }
+    }
+
+    /// Passes on what has been held for long enough: no ClientHello is known.
+    fn end_waits(self: &Rc<Self>, cx: &mut Context<'_>, timer: &mut rt::Timer, state: Opening) {
+        loop {
+            let due = self.quic.held.borrow_mut().take_due(rt::now());
+            if let Some((key, before)) = due {
+                self.release(key, &before, None, state, None);
+                continue;
+            }
+            let next = self.quic.held.borrow().due();
+            timer.arm(next);
+            if next.is_none() || timer.poll_expired(cx).is_pending() {
                 return;
             }
-            // The server has rejected an earlier datagram: this one goes to another flow.
-            self.forget(&flow);
-            flow.end(REJECTED);
-        }
-        if state == Opening::Open {
-            self.begin(key, datagrams);
-        } else {
-            self.clients.count(datagrams.iter().count(), |counters| &counters.refused);
         }
     }
 
@@ -183,17 +296,17 @@ impl Listener {
         }
     }
 
-    /// Begins a flow, if limits and rates allow it now.
-    fn begin(self: &Rc<Self>, key: FlowKey, datagrams: &Datagrams<'_>) {
+    /// Begins a flow, if the state of the socket, limits and rates allow it now.
+    fn begin(self: &Rc<Self>, key: FlowKey, datagrams: &Datagrams<'_>, state: Opening, hint: FlowHint) {
         let worker = &self.clients.worker;
         let generation = worker.generation();
         let owner = self.clients.place.owner();
         let payload = generation.proxy(owner.frontend).flows.as_ref().map(|flows| flows.payload);
-        if payload.is_none_or(|most| datagrams.stride > most) {
+        if state == Opening::Open && payload.is_none_or(|most| datagrams.stride > most) {
             return self.clients.count(datagrams.iter().count(), |counters| &counters.oversized);
         }
         let is_privileged = generation.program.global.reject_privileged_ports && datagrams.peer.port() < 1024;
-        if is_privileged || rt::memory_is_scarce() {
+        if state != Opening::Open || is_privileged || rt::memory_is_scarce() {
             return self.clients.count(datagrams.iter().count(), |counters| &counters.refused);
         }
         let slots = enter(worker, owner, self.key).or_else(|refusal| {
@@ -206,11 +319,15 @@ impl Listener {
             return self.clients.count(datagrams.iter().count(), |counters| &counters.refused);
         };
         count(&worker.activity.accepted);
-        let Some(flow) = begin::begin(&self.clients, datagrams, slots) else { return };
+        let Some(flow) = begin::begin(&self.clients, datagrams, slots, &hint) else { return };
         let place = self.table.borrow_mut().insert(key, Rc::clone(&flow));
         flow.place.set(Some(place));
+        if flow.settings.quic.is_some() {
+            self.quic.attach(&flow, place, datagrams.bytes);
+        }
         match flow.forward(datagrams, &mut self.clients.marked.borrow_mut()) {
             Err(Rejected) => {
+                flow.forget_ids();
                 self.forget(&flow);
                 flow.end(REJECTED);
             }
