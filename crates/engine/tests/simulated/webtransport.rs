@@ -539,10 +539,10 @@ fn datagrams_of_a_session_that_has_ended_are_dropped() {
         serving("").global("    tune.quic.fe.sec.glitches-threshold 10\n").run(move |world| async move {
             let mut session = Session::open().await;
             let (there, own) = (session.there, session.id);
-            assert_eq!(own.number(), 4);
             session.client.beside(session.origin.finish(there)).await;
             session.origin.beside(session.client.answer(own)).await;
-            session.client.finish(own);
+            session.client.reset(own, 0);
+            session.client.beside(session.origin.beside(sleep(10))).await;
             let mut after = Session::ask(session.client, session.origin, 2).await;
             for _ in 0..4 {
                 for _ in 0..64 {
