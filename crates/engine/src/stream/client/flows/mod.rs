@@ -278,11 +278,12 @@ impl Listener {
         }
     }
 
-    /// Ends the flows of clients whose ports are closed.
+    /// Ends the flows of clients whose ports are closed. A client of QUIC may only have changed its port: its connection IDs have to
+    /// lead to its server.
     fn end_gone(&self) {
         for key in std::iter::from_fn(|| self.clients.next_gone()).take(BATCHES) {
             let gone = self.table.borrow().find(&key).map(|(_, flow)| Rc::clone(flow));
-            if let Some(flow) = gone {
+            if let Some(flow) = gone.filter(|flow| flow.settings.quic.is_none()) {
                 self.forget(&flow);
                 flow.end(GONE);
             }
