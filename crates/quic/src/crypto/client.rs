@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use quinn_proto::ConnectError;
 use quinn_proto::crypto;
 use quinn_proto::transport_parameters::TransportParameters;
-use quinn_proto::ConnectError;
 use tls::{Failure, ServerIdentity};
 
 use crate::crypto::session::{Session, encoded};
