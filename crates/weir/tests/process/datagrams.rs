@@ -153,7 +153,7 @@ fn datagrams_of_ipv6_are_balanced() {
         &format!("udp-lb dns\n    dgram-bind :::{any_port} v4v6\n    timeout client 1m\n{lines}\n"),
         &[],
     );
-    for to in [format!("127.0.0.1:{any_port}"), format!("[::1]:{any_port}"), format!("[::1]:{one_port}")] {
+    for to in [format!("127.0.0.2:{any_port}"), format!("[::1]:{any_port}"), format!("[::1]:{one_port}")] {
         let ip = to.parse::<SocketAddr>().expect("an address").ip();
         let mut found: Vec<_> = (0..2)
             .map(|_| {
