@@ -60,6 +60,10 @@ impl HelloCollector {
         for initial in initials(datagram) {
             has_initial = true;
             let Some(payload) = (datagram.len() >= LEAST_DATAGRAM).then(|| self.decrypt(&initial)).flatten() else {
+                // To derive keys is expensive: one attempt for a datagram. All of its packets have one ID (RFC 9000, section 12.2).
+                if self.connection.is_none() {
+                    return Progress::Broken;
+                }
                 continue;
             };
             if self.read_frames(&payload).is_err() {

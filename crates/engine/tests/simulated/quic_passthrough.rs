@@ -427,8 +427,12 @@ fn server_ids_in_connection_ids_lead_to_servers() {
                 assert_eq!((a.datagrams().await.len(), b.datagrams().await.len()), (to_a, to_b), "{id:?}");
             }
             // A client chooses the ID of its first packet: it contains no server.
-            Peer::at("10.0.9.2:5000").ask(&whole(b"x\x02\x0345678", "a.example"));
+            let client = Peer::at("10.0.9.2:5000");
+            client.ask(&whole(b"x\x02\x0345678", "a.example"));
             assert_eq!((a.datagrams().await.len(), b.datagrams().await.len()), (1, 0));
+            // An ID of another server, although the address has a flow: that of another connection.
+            client.ask(&short(b"x\x02\x03567", ""));
+            assert_eq!((a.datagrams().await.len(), b.datagrams().await.len()), (0, 1));
             sleep(6_000).await;
             world.forget_log();
         },

@@ -133,14 +133,36 @@ pub(crate) fn read(mut data: &[u8]) -> ControlInfo {
     info
 }
 
-/// Returns the error of a report about a datagram, which is the first word of `sock_extended_err`.
-pub(crate) fn read_error(mut data: &[u8]) -> Option<i32> {
+/// The contents of a report about a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReportedError {
+    pub(crate) error: i32,
+    /// The host that has sent the ICMP message; `None`: this host reports it itself.
+    pub(crate) offender: Option<IpAddr>,
+}
+
+/// Size of `sock_extended_err` in bytes. The address of the offender follows it.
+const EXTENDED: usize = 16;
+
+/// Reads a report about a datagram: `sock_extended_err`, whose first word is the error.
+pub(crate) fn read_error(mut data: &[u8]) -> Option<ReportedError> {
     while let Some(Entry { level, kind, value }) = next(&mut data) {
         if matches!((level, kind), (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::IPPROTO_IPV6, libc::IPV6_RECVERR)) {
-            return value.get(..4).and_then(|value| i32::try_from(number(value)).ok());
+            let error = value.get(..4).and_then(|value| i32::try_from(number(value)).ok())?;
+            return Some(ReportedError { error, offender: value.get(EXTENDED..).and_then(offender) });
         }
     }
     None
+}
+
+/// Reads the address of a `sockaddr_in` or `sockaddr_in6`.
+fn offender(name: &[u8]) -> Option<IpAddr> {
+    let family = i32::from(u16::from_ne_bytes(*name.first_chunk()?));
+    match family {
+        libc::AF_INET => Some(IpAddr::from(*name.get(4..)?.first_chunk::<4>()?)),
+        libc::AF_INET6 => Some(IpAddr::from(*name.get(8..)?.first_chunk::<16>()?).to_canonical()),
+        _ => None,
+    }
 }
 
 /// Returns a number of the kernel's, of one, two or four bytes; 0 for any other length.
@@ -173,16 +195,32 @@ mod tests {
     }
 
     #[test]
-    fn the_error_of_a_report_is_its_first_word() {
+    fn a_report_has_an_error_and_an_offender() {
         let mut control = ControlData::new();
         control.push_ecn(0b10, true);
         assert_eq!(read_error(control.bytes()), None);
-        let mut value = [0; 16];
-        value[..4].copy_from_slice(&libc::ECONNREFUSED.to_ne_bytes());
-        control.push(libc::IPPROTO_IPV6, libc::IPV6_RECVERR, &value);
-        assert_eq!(read_error(control.bytes()), Some(libc::ECONNREFUSED));
+        let report = |family: i32, after: &[u8]| {
+            let error = libc::ECONNREFUSED.to_ne_bytes();
+            [&error[..], &[0; 12], &(family as u16).to_ne_bytes(), &[0; 2], after].concat()
+        };
+        let mapped = [&[0; 14][..], &[0xff; 2], &[192, 0, 2, 7]].concat();
+        let v4 = Some(IpAddr::from([192, 0, 2, 7]));
+        let rows = [
+            (report(libc::AF_INET, &[192, 0, 2, 7]), v4),
+            (report(libc::AF_INET6, &[&[0; 4][..], &[5; 16]].concat()), Some(IpAddr::from([5; 16]))),
+            (report(libc::AF_INET6, &mapped), v4),
+            (report(libc::AF_UNSPEC, &[192, 0, 2, 7]), None),
+            (report(libc::AF_INET, &[192, 0, 2]), None),
+            (report(libc::AF_INET6, &[5; 19]), None),
+            (libc::ECONNREFUSED.to_ne_bytes().to_vec(), None),
+        ];
+        for (value, offender) in rows {
+            let mut control = ControlData::new();
+            control.push(libc::IPPROTO_IPV6, libc::IPV6_RECVERR, &value);
+            assert_eq!(read_error(control.bytes()), Some(ReportedError { error: libc::ECONNREFUSED, offender }));
+        }
         let mut short = ControlData::new();
-        short.push(libc::IPPROTO_IP, libc::IP_RECVERR, &value[..3]);
+        short.push(libc::IPPROTO_IP, libc::IP_RECVERR, &[0; 3]);
         assert_eq!(read_error(short.bytes()), None);
     }
 

@@ -7,7 +7,7 @@ use std::mem;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
 
-use super::control_data;
+use super::control_data::{self, ReportedError};
 use super::receive_messages::decode;
 
 /// Space for the control data of a report, in words of eight bytes.
@@ -21,6 +21,8 @@ pub(crate) struct Report {
     /// The address that the report was sent to.
     pub(crate) local_ip: Option<IpAddr>,
     pub(crate) error: i32,
+    /// The host that has sent the report; `None`: this host.
+    pub(crate) offender: Option<IpAddr>,
 }
 
 /// Removes the first report from the queue of errors. `Ok(None)`: it is empty.
@@ -45,6 +47,6 @@ pub(crate) fn take(fd: RawFd) -> io::Result<Option<Report>> {
     // SAFETY: the words are initialised, and `written` bytes are not more than they have.
     let control = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), written) };
     let report = decode(&name, head.msg_namelen).zip(control_data::read_error(control));
-    let (peer, error) = report.ok_or(io::ErrorKind::InvalidData)?;
-    Ok(Some(Report { peer, local_ip: control_data::read(control).local_ip, error }))
+    let (peer, ReportedError { error, offender }) = report.ok_or(io::ErrorKind::InvalidData)?;
+    Ok(Some(Report { peer, local_ip: control_data::read(control).local_ip, error, offender }))
 }

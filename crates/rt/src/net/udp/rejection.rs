@@ -16,7 +16,7 @@ pub struct Rejection {
     pub peer: SocketAddr,
     /// The source address of the datagram, if the socket reports the destinations of received ones.
     pub local_ip: Option<IpAddr>,
-    /// No program receives at its port: it has ended. Otherwise a router could not pass the datagram on, or it was too long.
+    /// Its host reports that no program receives at its port: it has ended. Otherwise a router could not pass the datagram on, or it was too long.
     pub is_closed: bool,
 }
 
@@ -40,10 +40,12 @@ impl DatagramSocket {
         }
         let Socket::Os(fd) = &*self.socket else { return None };
         let report = rejections::take(fd.as_raw_fd()).ok().flatten();
-        let Some(rejections::Report { peer, local_ip, error }) = report else {
+        let Some(rejections::Report { peer, local_ip, error, offender }) = report else {
             self.reports.set(Reports::Requested);
             return None;
         };
-        Some(Rejection { peer, local_ip, is_closed: error == libc::ECONNREFUSED })
+        // Anyone may send ICMP messages: only the peer's host knows its ports.
+        let is_closed = error == libc::ECONNREFUSED && offender == Some(peer.ip());
+        Some(Rejection { peer, local_ip, is_closed })
     }
 }

@@ -461,6 +461,7 @@ fn is_about_a_datagram(error: &io::Error) -> bool {
         libc::EHOSTDOWN,
         libc::ENETUNREACH,
         libc::ENETDOWN,
+        libc::ENONET,
         libc::EMSGSIZE,
         libc::EPROTO,
         libc::ENOPROTOOPT,

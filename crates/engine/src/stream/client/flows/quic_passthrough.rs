@@ -76,6 +76,11 @@ impl Passthrough {
         match known {
             _ if begins_connection(&header) => Destination::Hello,
             Some((place, flow)) => {
+                // The ID of another server: the client has the address of an earlier one, or several connections.
+                let server = settings.server_id.and_then(|place| server_by_id(proxy, place, &header));
+                if server.is_some_and(|server| flow.ids.get().is_some_and(|ids| ids.borrow().server() != server)) {
+                    return Destination::New(server);
+                }
                 note_request(&flow, &header);
                 Destination::Flow(place, flow)
             }
