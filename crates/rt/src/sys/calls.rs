@@ -58,7 +58,7 @@ pub(super) unsafe fn send(fd: RawFd, bytes: *const libc::c_void, length: usize, 
     unsafe { libc::syscall(libc::SYS_sendto, fd, bytes, length, flags, NOWHERE, 0_usize) as libc::ssize_t }
 }
 
-/// `sendto`; without a name, to the peer.
+/// `sendto`
 ///
 /// # Safety
 /// As for the function: its pointers have to be valid for the call.

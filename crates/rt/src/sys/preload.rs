@@ -6,7 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 /// The functions of [`super::calls`].
-const FUNCTIONS: [&CStr; 7] = [c"recv", c"recvmsg", c"send", c"sendmsg", c"accept4", c"epoll_wait", c"close"];
+const FUNCTIONS: [&CStr; 9] =
+    [c"recv", c"recvfrom", c"recvmsg", c"send", c"sendto", c"sendmsg", c"accept4", c"epoll_wait", c"close"];
 
 /// Functions of the C library itself. Before release 2.34 of glibc it had two files, of which the second one, with the last of these
 /// functions, has the functions for sockets as well.

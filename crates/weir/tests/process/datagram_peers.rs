@@ -19,12 +19,13 @@ fn text((address, port): SocketAddress) -> String {
     format!("{address}:{port}")
 }
 
-/// Starts Unbound at an address, with further lines of its section `server` and one name, whose address ends with a number.
+/// Starts Unbound at an address, with further lines of its section `server` and one name, whose address ends with a number. It accepts
+/// more connections than the tests open: near its default of 10 it closes connections while queries are on their way.
 fn unbound(folder: &Folder, program: &str, at: SocketAddress, number: u8, lines: &str) -> Running {
     let (address, port) = at;
     let text = format!(
         "server:\n interface: {address}@{port}\n port: {port}\n username: \"\"\n chroot: \"\"\n directory: \"{dir}\"\n pidfile: \
-         \"\"\n use-syslog: no\n do-daemonize: no\n{lines} local-zone: \".\" static\n local-data: \". 60 IN NS www.example.\"\n \
+         \"\"\n use-syslog: no\n do-daemonize: no\n incoming-num-tcp: 100\n{lines} local-zone: \".\" static\n local-data: \". 60 IN NS www.example.\"\n \
          local-data: \"www.example. 60 IN A 192.0.2.{number}\"\nremote-control:\n control-enable: no\n",
         dir = folder.path("").display(),
     );
