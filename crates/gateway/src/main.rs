@@ -1,0 +1,3 @@
+//! The program `weir-gateway`.
+
+fn main() {}
