@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// Everything that Weir has to serve.
 ///
 /// Values are shared, so that two states are compared by address first: a change of one object keeps all other values.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Desired {
     /// One frontend for each address and port.
     pub frontends: BTreeMap<SocketAddr, Arc<Frontend>>,
@@ -21,13 +21,13 @@ pub struct Desired {
 }
 
 /// A listening address with its routes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frontend {
     pub kind: FrontendKind,
 }
 
 /// The protocol of a frontend.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FrontendKind {
     /// HTTP, over TLS if it has certificates.
     Http { tls: Option<Tls>, routes: Vec<Route> },
@@ -38,7 +38,7 @@ pub enum FrontendKind {
 }
 
 /// The certificates of a frontend.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
     /// Names of certificates for each server name: `example.com`, `*.example.com`, or `*` for all others.
     pub certificates: BTreeMap<String, Vec<String>>,
@@ -47,14 +47,14 @@ pub struct Tls {
 }
 
 /// How certificates of clients are verified.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCertificates {
     pub authorities: String,
     pub optional: bool,
 }
 
 /// What a connection with a server name reaches.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TlsTarget {
     /// The connection is forwarded as it is.
     Passthrough { backend: String },
@@ -101,7 +101,7 @@ pub enum Pattern {
 }
 
 /// A backend: the servers of one port of a Service, or a rule of a route with filters, several Services or an answer of its own.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backend {
     pub kind: BackendKind,
     /// Filters in the order in which they run.
@@ -117,7 +117,7 @@ pub struct Backend {
 }
 
 /// What a backend does.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BackendKind {
     /// HTTP requests are forwarded to the servers.
     Http,
@@ -129,7 +129,7 @@ pub enum BackendKind {
 }
 
 /// The parts of a redirection that differ from the request.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Redirect {
     pub scheme: Option<String>,
     pub host: Option<String>,
@@ -139,7 +139,7 @@ pub struct Redirect {
 }
 
 /// A change of the path of a request.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathChange {
     Full(String),
     /// The matched prefix of whole elements and its replacement.
@@ -150,7 +150,7 @@ pub enum PathChange {
 }
 
 /// A filter of a route.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Filter {
     SetRequestHeader {
         name: String,
@@ -188,7 +188,7 @@ pub enum Filter {
 }
 
 /// Answers to requests of other origins (the Fetch standard).
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cors {
     pub origins: Vec<String>,
     pub methods: Vec<String>,
@@ -224,7 +224,7 @@ pub enum Protocol {
 }
 
 /// TLS to servers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerTls {
     /// The server name of handshakes, which the certificate has to have unless `names` is not empty.
     pub server_name: String,
