@@ -2,3 +2,5 @@
 //! accord with them. Requests never pass it: Weir serves on without it.
 
 pub mod desired;
+pub mod snapshot;
+pub mod translate;
