@@ -40,13 +40,17 @@ pub enum FrontendKind {
 /// The certificates of a frontend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
+    /// Hostnames of the listeners: a name, `*.example.com`, or `*`. If the most specific one of a request's host is not that of the
+    /// handshake's server name, the request is answered 421 (RFC 9110 section 15.5.20).
+    pub hostnames: Vec<String>,
     /// Names of certificates for each server name: `example.com`, `*.example.com`, or `*` for all others.
     pub certificates: BTreeMap<String, Vec<String>>,
     /// The bundle that clients' certificates are verified with, and whether connections without a certificate are accepted.
     pub clients: Option<ClientCertificates>,
 }
 
-/// How certificates of clients are verified.
+/// How certificates of clients are verified. If it is `optional`, connections without a certificate and with one that is not valid
+/// are accepted too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCertificates {
     pub authorities: String,
@@ -128,7 +132,8 @@ pub enum BackendKind {
     Redirect(Redirect),
 }
 
-/// The parts of a redirection that differ from the request.
+/// The parts of a redirection that differ from the request. Without a port it is that on which the request came; the port of the scheme
+/// is not written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Redirect {
     pub scheme: Option<String>,
@@ -185,6 +190,12 @@ pub enum Filter {
         denominator: u32,
     },
     Cors(Cors),
+    /// An answer to `numerator` of `denominator` requests, with a status and no body: the share of a backend that does not exist.
+    Answer {
+        status: u16,
+        numerator: u32,
+        denominator: u32,
+    },
 }
 
 /// Answers to requests of other origins (the Fetch standard).
