@@ -51,6 +51,14 @@ impl BufferPool {
         self.shared.outstanding.get()
     }
 
+    /// Keeps storage for another buffer, if it has the pool's size and the pool does not have enough. For the data of [`Piece`].
+    pub fn adopt(&self, storage: Box<[u8]>) {
+        let mut free = self.shared.free.borrow_mut();
+        if storage.len() == self.shared.size && free.len() < self.shared.keep_at_most {
+            free.push(storage);
+        }
+    }
+
     /// Frees the unused buffers.
     pub fn trim(&self) {
         let free = self.shared.free.take();
@@ -233,6 +241,19 @@ impl Buffer {
         true
     }
 
+    /// Takes the data with its storage out of the pool. `home` gets the storage when the piece is dropped.
+    pub fn into_piece(mut self, home: fn(Box<[u8]>)) -> Piece {
+        let (start, end) = (self.start, self.end);
+        let storage = self.storage.take().map_or_else(Box::default, |storage| {
+            let mut storage = ManuallyDrop::into_inner(storage);
+            if let Some(pool) = storage.pool.take() {
+                pool.outstanding.set(pool.outstanding.get() - 1);
+            }
+            std::mem::take(&mut storage.bytes)
+        });
+        Piece { storage, start, end, home }
+    }
+
     /// Keeps the first `length` bytes of data; no effect if there are fewer.
     #[inline]
     pub fn truncate(&mut self, length: usize) {
@@ -264,6 +285,28 @@ impl Buffer {
             }
             None => false,
         }
+    }
+}
+
+/// The data of a buffer that has left its pool, so that a library may keep it and drop it on any thread.
+pub struct Piece {
+    storage: Box<[u8]>,
+    start: u32,
+    end: u32,
+    /// Takes the storage of a piece that is dropped.
+    home: fn(Box<[u8]>),
+}
+
+impl AsRef<[u8]> for Piece {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        &self.storage[self.start as usize..self.end as usize]
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        (self.home)(std::mem::take(&mut self.storage));
     }
 }
 
@@ -313,6 +356,34 @@ mod tests {
         let again = pool.get();
         assert!(again.is_empty());
         assert_eq!((again.room(), pool.kept()), (16, 0));
+    }
+
+    #[test]
+    fn a_piece_leaves_the_pool_and_its_storage_may_come_back() {
+        thread_local! {
+            static HOME: BufferPool = BufferPool::new(8, 1);
+        }
+        fn home(storage: Box<[u8]>) {
+            HOME.with(|pool| pool.adopt(storage));
+        }
+        let state = || HOME.with(|pool| (pool.outstanding(), pool.kept()));
+        let piece = |size| {
+            let mut buffer = if size == 8 { HOME.with(BufferPool::get) } else { Buffer::with_capacity(size) };
+            assert!(buffer.push(b"abcdef"));
+            buffer.consume(2);
+            buffer.into_piece(home)
+        };
+        let (first, second, other) = (piece(8), piece(8), piece(9));
+        assert_eq!((first.as_ref(), state()), (&b"cdef"[..], (0, 0)));
+        // Another thread has a pool of its own.
+        std::thread::spawn(move || drop(second)).join().unwrap();
+        drop(other);
+        assert_eq!(state(), (0, 0), "another thread's, and another size");
+        drop(first);
+        assert_eq!(state(), (0, 1));
+        drop([piece(8), piece(8)]);
+        assert_eq!(state(), (0, 1), "no more are kept than the pool's number");
+        assert_eq!(Buffer::empty().into_piece(home).as_ref(), b"");
     }
 
     #[test]

@@ -528,7 +528,7 @@ impl Flow {
     fn prepare(&mut self) {
         let capacity = self.body.capacity();
         if capacity == 0 || capacity < rt::buffer_size() || self.large != (capacity > rt::buffer_size()) {
-            self.body = if self.large { rt::bulk_buffer() } else { rt::buffer() };
+            self.body = if self.large { self.large_piece() } else { rt::buffer() };
         }
         self.body.clear();
         if self.chunked || matches!(self.source, Source::Chunked(_)) {

@@ -86,10 +86,10 @@ pub use unless::{Unless, unless};
 pub use watchdog::Watchdog;
 pub use worker::{
     Activity, PoolUse, activity, buffer, buffer_size, buffers_in_use, bulk_buffer, calls, contain, ends_at, handle,
-    has_used_slice, idle_percent, is_on_worker, is_spinning, large_buffer, large_buffer_size, load, load_of, local,
-    measure, measure_tasks, now, pools, post, processor_time, random, read_clock, set_local, set_panic_hook,
-    slice_is_over, spawn, spawn_with, stop, stop_spinning, stopping, task_cost, task_profile, tasks, usage_of,
-    waiting_tasks, wall, worker, workers,
+    has_used_slice, idle_percent, is_on_worker, is_spinning, keep_piece, large_buffer, large_buffer_size, load,
+    load_of, local, measure, measure_tasks, now, piece_buffer, pools, post, processor_time, random, read_clock,
+    set_local, set_panic_hook, slice_is_over, spawn, spawn_with, stop, stop_spinning, stopping, task_cost,
+    task_profile, tasks, usage_of, waiting_tasks, wall, worker, workers,
 };
 
 /// A worker's number within its runtime, from 0.

@@ -36,6 +36,10 @@ const LARGE_BUFFER: usize = 576 * 1024;
 const LARGE_BUFFERS_KEPT: usize = 4;
 /// Large buffers in use for bulk data at a time: hundreds of slow readers would otherwise hold one each.
 const LARGE_BUFFERS_LENT: usize = 32;
+/// Size of a [`piece_buffer`] in bytes.
+const PIECE: usize = 64 * 1024;
+/// Pieces that a worker keeps.
+const PIECES_KEPT: usize = 16;
 /// Units of reading and writing that a task may spend before it must yield; see `Worker::may_spend`.
 const BUDGET: u32 = 64;
 /// Bytes that cost one unit, in addition to that of the call.
@@ -53,6 +57,7 @@ pub(crate) struct Worker {
     pub(crate) random: Random,
     buffers: BufferPool,
     large_buffers: BufferPool,
+    pieces: BufferPool,
     pub(crate) receive_spaces: ReceiveSpaces,
     pub(crate) waits: Waits,
     pub(crate) bins: Bins,
@@ -110,6 +115,7 @@ impl Worker {
             random: Random::seeded(parts.seed),
             buffers: BufferPool::new(parts.buffer_size, parts.buffers_kept),
             large_buffers: BufferPool::new(LARGE_BUFFER.max(parts.buffer_size), LARGE_BUFFERS_KEPT),
+            pieces: BufferPool::new(PIECE.max(parts.buffer_size), PIECES_KEPT),
             receive_spaces: ReceiveSpaces::default(),
             waits: Waits::default(),
             bins: Bins::new(),
@@ -175,6 +181,7 @@ impl Worker {
     pub(crate) fn trim_buffers(&self) {
         self.buffers.trim();
         self.large_buffers.trim();
+        self.pieces.trim();
         self.receive_spaces.trim();
     }
 
@@ -361,6 +368,18 @@ pub fn bulk_buffer() -> Buffer {
     })
 }
 
+/// Returns an empty buffer for bulk data whose storage its writer may keep, see [`keep_piece`]: one of 64 KB, or an ordinary
+/// [`buffer`] if memory is scarce.
+pub fn piece_buffer() -> Buffer {
+    current::with(|worker| if memory_is_scarce() { worker.buffers.get() } else { worker.pieces.get() })
+}
+
+/// Keeps the storage of a piece whose data is not needed any more for the next [`piece_buffer`] of this thread's worker. Without a worker it
+/// is freed.
+pub fn keep_piece(storage: Box<[u8]>) {
+    current::try_with(|worker| worker.pieces.adopt(storage));
+}
+
 /// Returns the size of a [`large_buffer`] in bytes.
 pub fn large_buffer_size() -> usize {
     current::with(|worker| worker.large_buffers.size())
@@ -379,20 +398,18 @@ pub struct PoolUse {
 }
 
 /// Returns the state of this worker's pools.
-pub fn pools() -> [PoolUse; 2] {
+pub fn pools() -> [PoolUse; 3] {
     current::with(|worker| {
-        [("buffer", &worker.buffers), ("large_buffer", &worker.large_buffers)].map(|(name, pool)| PoolUse {
-            name,
-            size: pool.size(),
-            kept: pool.kept(),
-            used: pool.outstanding(),
-        })
+        let pools = [("buffer", &worker.buffers), ("large_buffer", &worker.large_buffers), ("piece", &worker.pieces)];
+        pools.map(|(name, pool)| PoolUse { name, size: pool.size(), kept: pool.kept(), used: pool.outstanding() })
     })
 }
 
-/// Returns the number of buffers of both classes in use. For tests that look for leaks.
+/// Returns the number of buffers of all classes in use. For tests that look for leaks.
 pub fn buffers_in_use() -> usize {
-    current::with(|worker| worker.buffers.outstanding() + worker.large_buffers.outstanding())
+    current::with(|worker| {
+        worker.buffers.outstanding() + worker.large_buffers.outstanding() + worker.pieces.outstanding()
+    })
 }
 
 /// Starts a task on this worker. It runs at the end of the current iteration, if that has capacity for it, otherwise in

@@ -45,7 +45,8 @@ impl Flow {
         if !matches!(self.source, Source::Length(remaining) if remaining >= BULK) || source.is_quiet() {
             return;
         }
-        let mut piece = rt::bulk_buffer();
+        self.intake.keeps_buffers = sink.keeps_buffers();
+        let mut piece = self.large_piece();
         if piece.capacity() <= rt::buffer_size() || !piece.push(self.body.data()) {
             return;
         }
@@ -105,6 +106,7 @@ impl Flow {
         let is_known = self.intake.segment > 0;
         if !is_known {
             self.intake.segment = sink.segment_size().unwrap_or(1).max(1);
+            self.intake.keeps_buffers = sink.keeps_buffers();
         }
         // Bytes written since then have used some of that capacity, and bytes acknowledged by the peer have freed some.
         if self.intake.capacity < rt::large_buffer_size() {
@@ -127,10 +129,16 @@ impl Flow {
         }
     }
 
+    /// Returns an empty buffer for a large read.
+    pub(super) fn large_piece(&self) -> Buffer {
+        if self.intake.keeps_buffers { rt::piece_buffer() } else { rt::bulk_buffer() }
+    }
+
     /// Moves the rest of a large piece into a buffer of its size when the sink accepts no more, so that the large
     /// buffer can be used by another flow.
     pub(super) fn wait_for_sink(&mut self) {
-        if self.body.capacity() <= rt::buffer_size() || self.body.len() > BULK as usize {
+        let kept = if self.intake.keeps_buffers { rt::buffer_size() } else { BULK as usize };
+        if self.body.capacity() <= rt::buffer_size() || self.body.len() > kept {
             return;
         }
         let left = self.body.data();

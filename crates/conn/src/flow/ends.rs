@@ -114,6 +114,11 @@ pub trait ByteSink {
         false
     }
 
+    /// Whether [`ByteSink::poll_write`] keeps the storage of a piece ([`rt::piece_buffer`]) instead of a copy of its bytes.
+    fn keeps_buffers(&self) -> bool {
+        false
+    }
+
     /// Writes the bytes in a pipe.
     ///
     /// # Errors

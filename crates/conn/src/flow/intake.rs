@@ -9,6 +9,8 @@ pub(super) struct Intake {
     pub(super) capacity: usize,
     /// The largest of all answers.
     pub(super) largest_capacity: usize,
+    /// It keeps the storage of buffers, see [`super::ByteSink::keeps_buffers`].
+    pub(super) keeps_buffers: bool,
     /// It had accepted most of what it got by the time it was asked again.
     pub(super) is_quick: bool,
 }

@@ -112,6 +112,8 @@ pub(super) struct Half {
     pub(super) priority: Priority,
     /// Bytes of frames that are sent before anything else.
     pub(super) prefix: Vec<u8>,
+    /// The rest of a DATA frame that was accepted whole: it is sent after `prefix`.
+    pub(super) waiting: Bytes,
     /// Bytes of payload that complete the DATA frame whose header was sent.
     pub(super) frame_left: u64,
     /// Whether our message has ended.
@@ -140,12 +142,18 @@ impl Half {
             malformed: false,
             priority: Priority::default(),
             prefix: Vec::new(),
+            waiting: Bytes::new(),
             frame_left: 0,
             complete: false,
             finished: false,
             released: false,
             task: None,
         }
+    }
+
+    /// Moves the rest of a DATA frame to the frames that are sent first, so that another one can follow it.
+    pub(super) fn queue_waiting(&mut self) {
+        self.prefix.extend_from_slice(&std::mem::take(&mut self.waiting));
     }
 
     /// Wakes the stream's task.

@@ -5,7 +5,7 @@ use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
-use bytes::Buf;
+use bytes::{Buf, Bytes};
 use quic::stream::WriteError;
 use wire::h3::{self, FrameType};
 use wire::http::Fields;
@@ -17,8 +17,16 @@ use super::state::Shared;
 /// The most bytes of payload of one DATA frame.
 const LARGEST: usize = 64 * 1024;
 
+/// Buffers with fewer bytes of payload are copied: a buffer that is kept until the peer has acknowledged its bytes is mostly full.
+const LEAST_KEPT: usize = LARGEST / 2;
+
 pub(super) fn connection_closed() -> io::Error {
     io::ErrorKind::ConnectionReset.into()
+}
+
+/// Whether the storage of a buffer is kept instead of a copy of its bytes.
+fn is_kept(body: &Buffer) -> bool {
+    body.len() >= LEAST_KEPT && body.capacity() <= LARGEST
 }
 
 /// A stream and its connection, borrowed for one operation.
@@ -74,7 +82,7 @@ impl Handle<'_> {
     /// opening is an event.
     pub(super) fn flush_prefix(self, half: &mut Half) -> io::Result<bool> {
         if half.prefix.is_empty() {
-            return Ok(true);
+            return self.flush_waiting(half);
         }
         let mut prefix = std::mem::take(&mut half.prefix);
         while !prefix.is_empty() {
@@ -85,7 +93,30 @@ impl Handle<'_> {
             }
         }
         half.prefix = prefix;
-        Ok(half.prefix.is_empty())
+        Ok(half.prefix.is_empty() && self.flush_waiting(half)?)
+    }
+
+    /// Sends the rest of a DATA frame that was accepted whole. Returns false if bytes are left.
+    fn flush_waiting(self, half: &mut Half) -> io::Result<bool> {
+        while !half.waiting.is_empty() {
+            if half.access != Access::Direct {
+                return Err(connection_closed());
+            }
+            let written = self.shared.link.connection().write_shared(self.cell.id, &mut half.waiting);
+            if self.note_written(half, written)? == 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Accepts a buffer as one DATA frame, whose storage is kept until the peer has acknowledged its bytes. Everything before it was sent.
+    fn push_piece(self, half: &mut Half, body: &mut Buffer) -> io::Result<usize> {
+        let length = body.len();
+        half.prefix.extend_from_slice(h3::frame_header(FrameType::Data, length as u64).as_slice());
+        half.waiting = Bytes::from_owner(std::mem::take(body).into_piece(rt::keep_piece));
+        self.flush_prefix(half)?;
+        Ok(length)
     }
 
     /// Writes payload as DATA frames. Returns the number of bytes written.
@@ -93,6 +124,9 @@ impl Handle<'_> {
         let mut written = 0;
         while written < bytes.len() {
             if half.frame_left == 0 {
+                if !half.waiting.is_empty() && !self.flush_prefix(half)? {
+                    break;
+                }
                 let length = (bytes.len() - written).min(LARGEST);
                 half.prefix.extend_from_slice(h3::frame_header(FrameType::Data, length as u64).as_slice());
                 half.frame_left = length as u64;
@@ -157,9 +191,13 @@ impl Handle<'_> {
                 written += count;
             }
             if head.is_empty() && !body.is_empty() {
-                let count = self.push_payload(half, body.data())?;
-                body.consume(count);
-                written += count;
+                written += if half.frame_left == 0 && half.access == Access::Direct && is_kept(body) {
+                    self.push_piece(half, body)?
+                } else {
+                    let count = self.push_payload(half, body.data())?;
+                    body.consume(count);
+                    count
+                };
             }
         }
         self.finish_write(cx, half, written, is_empty)
@@ -186,6 +224,7 @@ impl Handle<'_> {
             return;
         }
         if let Some(trailers) = trailers {
+            half.queue_waiting();
             let start = half.prefix.len();
             if h3::encode_trailers(trailers, &mut half.prefix).is_err() {
                 half.prefix.truncate(start);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use bytes::{Buf, Bytes};
 use quic::stream::{Part, ReadError, WriteError};
 use quic::{Direction, Event, StreamId};
 use tls::HandshakeInfo;
@@ -58,6 +59,18 @@ impl Streams<'_> {
         on!(self, streams => streams.write(id, bytes))
     }
 
+    /// Writes the first bytes, and takes them from `bytes`. QUIC keeps their memory until the peer has acknowledged them, QMux copies them.
+    pub(super) fn write_shared(&mut self, id: StreamId, bytes: &mut Bytes) -> Result<usize, WriteError> {
+        match self {
+            Self::Quic(streams) => streams.write_pieces(id, std::slice::from_mut(bytes)),
+            Self::Qmux(streams) => {
+                let written = streams.write(id, bytes)?;
+                bytes.advance(written);
+                Ok(written)
+            }
+        }
+    }
+
     pub(super) fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
         on!(self, streams => streams.finish(id))
     }
@@ -71,7 +84,7 @@ impl Streams<'_> {
     }
 
     /// Returns the next message that was received outside of streams. QMux has none.
-    pub(super) fn receive_message(&mut self) -> Option<bytes::Bytes> {
+    pub(super) fn receive_message(&mut self) -> Option<Bytes> {
         match self {
             Self::Quic(streams) => streams.receive_message(),
             Self::Qmux(_) => None,

@@ -276,4 +276,8 @@ impl ByteSink for Request {
     fn parts_heads(&self) -> bool {
         true
     }
+
+    fn keeps_buffers(&self) -> bool {
+        true
+    }
 }

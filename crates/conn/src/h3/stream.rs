@@ -167,6 +167,7 @@ impl Stream {
         if half.has_failed() {
             return Poll::Ready(Err(connection_closed()));
         }
+        half.queue_waiting();
         half.prefix.extend_from_slice(frame.data());
         // What does not fit now is sent before the payload.
         self.handle().flush_prefix(half)?;
@@ -272,6 +273,10 @@ impl ByteSink for Stream {
     }
 
     fn parts_heads(&self) -> bool {
+        true
+    }
+
+    fn keeps_buffers(&self) -> bool {
         true
     }
 }
