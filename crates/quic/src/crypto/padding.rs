@@ -26,17 +26,19 @@ pub(super) fn length_without_padding(payload: &[u8]) -> usize {
     (payload.len() - rest.len()).max(1)
 }
 
-/// Skips one frame (RFC 9000, section 19). `None`: it is incomplete or unknown, or its length is that of the packet.
+/// Skips one frame (RFC 9000, section 19, and the extension for acknowledgment frequency). `None`: it is incomplete or unknown, or its length is that of the packet.
 fn skip_frame(rest: &mut &[u8]) -> Option<()> {
     match integer(rest)? {
-        // PADDING, PING, HANDSHAKE_DONE.
-        0x00 | 0x01 | 0x1e => Some(()),
+        // PADDING, PING, HANDSHAKE_DONE, IMMEDIATE_ACK, which follows the PING of a probe.
+        0x00 | 0x01 | 0x1e | 0x1f => Some(()),
         // MAX_DATA, MAX_STREAMS, DATA_BLOCKED, STREAMS_BLOCKED, RETIRE_CONNECTION_ID.
         0x10 | 0x12..=0x14 | 0x16 | 0x17 | 0x19 => skip_integers(rest, 1),
         // STOP_SENDING, MAX_STREAM_DATA, STREAM_DATA_BLOCKED.
         0x05 | 0x11 | 0x15 => skip_integers(rest, 2),
         // RESET_STREAM.
         0x04 => skip_integers(rest, 3),
+        // ACK_FREQUENCY.
+        0xaf => skip_integers(rest, 4),
         // NEW_TOKEN.
         0x07 => skip_content(rest),
         // CRYPTO, STREAM with a length, CONNECTION_CLOSE of the application.
@@ -91,6 +93,8 @@ mod tests {
     fn padding_is_cut_off_after_frames_that_are_known() {
         let rows: &[(&[u8], bool)] = &[
             (&[0x01], true),
+            (&[0x01, 0x1f], true),
+            (&[0x40, 0xaf, 1, 2, 0x44, 0x00, 3], true),
             (&[0x06, 0x00, 0x03, 1, 2, 3], true),
             (&[0x00, 0x00, 0x06, 0x40, 0x05, 0x01, 9, 0x01], true),
             (&[0x02, 5, 0, 1, 5, 2, 2], true),
