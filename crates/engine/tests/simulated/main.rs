@@ -73,6 +73,7 @@ mod health;
 mod hedging;
 mod hits;
 mod http3;
+mod http3_bulk;
 mod http3_client;
 mod http3_closing;
 mod http3_conduct;

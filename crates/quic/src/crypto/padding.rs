@@ -12,7 +12,7 @@ const WORTHWHILE: usize = 32;
 /// Returns the length of a payload without the PADDING frames at its end, at least 1 unless it is empty. A payload with a
 /// frame that only the library can read keeps its padding.
 pub(super) fn length_without_padding(payload: &[u8]) -> usize {
-    let end = payload.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let end = payload.len() - zeros_at_end(payload);
     if payload.len() - end < WORTHWHILE {
         return payload.len();
     }
@@ -24,6 +24,13 @@ pub(super) fn length_without_padding(payload: &[u8]) -> usize {
         }
     }
     (payload.len() - rest.len()).max(1)
+}
+
+/// Returns the number of zeros at the end, most of which are counted 32 at a time.
+fn zeros_at_end(payload: &[u8]) -> usize {
+    let whole = payload.rchunks_exact(32).take_while(|chunk| **chunk == [0; 32]).count() * 32;
+    let rest = &payload[..payload.len() - whole];
+    whole + rest.iter().rev().take_while(|byte| **byte == 0).count()
 }
 
 /// Skips one frame (RFC 9000, section 19, and the extension for acknowledgment frequency). `None`: it is incomplete or unknown, or its length is that of the packet.
@@ -118,6 +125,17 @@ mod tests {
             assert_eq!(length_without_padding(&padded), expected, "{frames:x?}");
             assert_eq!(length_without_padding(frames), frames.len());
         }
+    }
+
+    #[test]
+    fn zeros_at_the_end_are_counted() {
+        for zeros in 0..100 {
+            for front in [0, 1, 31, 32, 33] {
+                let payload = [vec![7; front], vec![0; zeros]].concat();
+                assert_eq!(zeros_at_end(&payload), zeros, "{zeros} after {front}");
+            }
+        }
+        assert_eq!(zeros_at_end(&[[0; 40].as_slice(), &[1], &[0; 31]].concat()), 31);
     }
 
     #[test]
