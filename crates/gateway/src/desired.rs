@@ -57,7 +57,7 @@ pub struct ClientCertificates {
     pub optional: bool,
 }
 
-/// What a connection with a server name reaches.
+/// The target of connections with a server name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TlsTarget {
     /// The connection is forwarded as it is.
@@ -75,7 +75,7 @@ pub struct Route {
     pub method: Option<String>,
     pub headers: Vec<ValueMatch>,
     pub query: Vec<ValueMatch>,
-    /// What decides between entries that fit equally well: the smaller one precedes. The age of the object, its name, the position.
+    /// The order of entries that fit equally well: the smaller one precedes. It begins with the age of the object, its name, the position.
     pub order: String,
     pub backend: String,
 }
@@ -120,7 +120,7 @@ pub struct Backend {
     pub cookie: Option<SessionCookie>,
 }
 
-/// What a backend does.
+/// The work of a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BackendKind {
     /// HTTP requests are forwarded to the servers.

@@ -368,14 +368,12 @@ pub fn bulk_buffer() -> Buffer {
     })
 }
 
-/// Returns an empty buffer for bulk data whose storage its writer may keep, see [`keep_piece`]: one of 64 KB, or an ordinary
-/// [`buffer`] if memory is scarce.
+/// Returns an empty buffer of 64 KB whose storage its writer may keep, or an ordinary [`buffer`] if memory is scarce.
 pub fn piece_buffer() -> Buffer {
     current::with(|worker| if memory_is_scarce() { worker.buffers.get() } else { worker.pieces.get() })
 }
 
-/// Keeps the storage of a piece whose data is not needed any more for the next [`piece_buffer`] of this thread's worker. Without a worker it
-/// is freed.
+/// Keeps the storage of a piece for the next [`piece_buffer`] of this thread's worker. Without a worker it is freed.
 pub fn keep_piece(storage: Box<[u8]>) {
     current::try_with(|worker| worker.pieces.adopt(storage));
 }
@@ -407,9 +405,7 @@ pub fn pools() -> [PoolUse; 3] {
 
 /// Returns the number of buffers of all classes in use. For tests that look for leaks.
 pub fn buffers_in_use() -> usize {
-    current::with(|worker| {
-        worker.buffers.outstanding() + worker.large_buffers.outstanding() + worker.pieces.outstanding()
-    })
+    pools().iter().map(|pool| pool.used).sum()
 }
 
 /// Starts a task on this worker. It runs at the end of the current iteration, if that has capacity for it, otherwise in
