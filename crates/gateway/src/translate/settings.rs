@@ -1,4 +1,4 @@
-//! What the controller's command line decides about the translation.
+//! Settings of the translation, which the controller's command line has.
 
 use std::net::IpAddr;
 

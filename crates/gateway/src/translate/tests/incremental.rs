@@ -1,0 +1,128 @@
+//! Results of unchanged objects are kept, and a snapshot means the same whatever preceded it.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::super::Translator;
+use super::world::*;
+use crate::snapshot::ObjectKey;
+
+fn world(routes: usize) -> World {
+    let mut world = World::new();
+    world.gateway("gw", json!([{"name": "http", "port": 80, "protocol": "HTTP"}]));
+    for n in 0..routes {
+        let name = format!("s{n}");
+        world.service(&name, json!([{"port": 8080}]), 1);
+        world.route(
+            &format!("r{n}"),
+            &[&format!("h{n}.example.com")],
+            json!([{"backendRefs": [{"name": name, "port": 8080}]}]),
+        );
+    }
+    world
+}
+
+#[test]
+fn an_endpoint_changes_one_backend() {
+    let mut world = world(20);
+    let before = world.translate();
+    world.service("s3", json!([{"port": 8080}]), 2);
+    let after = world.translate();
+    assert_eq!(backend(&after, "infra:s3:8080"), "s3-0:3000=1 s3-1:3000=1");
+    for (name, old) in &before.desired.backends {
+        assert_eq!(Arc::ptr_eq(old, &after.desired.backends[name]), name != "infra:s3:8080", "{name}");
+    }
+    let (old, new) = (&before.desired.frontends, &after.desired.frontends);
+    assert!(old.values().zip(new.values()).all(|(a, b)| Arc::ptr_eq(a, b)));
+}
+
+#[test]
+fn draining_endpoints_stay() {
+    let mut world = world(1);
+    let endpoint = |n: usize, conditions: serde_json::Value| json!({"addresses": [format!("10.1.0.{n}")], "targetRef": {"name": format!("p{n}")}, "conditions": conditions});
+    world.put(json!({"kind": "EndpointSlice", "metadata": {"name": "s0-a", "labels": {"kubernetes.io/service-name": "s0"}}, "addressType": "IPv4",
+        "ports": [{"name": "", "port": 3000}], "endpoints": [
+            endpoint(0, json!({"ready": true})), endpoint(1, json!({"ready": false, "serving": true, "terminating": true})),
+            endpoint(2, json!({"ready": false, "serving": false, "terminating": true})), endpoint(3, json!({"ready": false})), endpoint(4, json!({}))]}));
+    let translation = world.translate();
+    let servers = &translation.desired.backends["infra:s0:8080"].servers;
+    let found: Vec<_> = servers.iter().map(|(name, s)| format!("{name} {}", s.is_draining)).collect();
+    assert_eq!(found, ["p0:3000 false", "p1:3000 true", "p4:3000 false"]);
+}
+
+#[test]
+fn statuses_are_written_once() {
+    let mut world = world(2);
+    world.put(json!({"kind": "HTTPRoute", "metadata": {"name": "r0", "generation": 2}, "spec": {"parentRefs": [{"name": "gw"}], "rules": []},
+        "status": {"parents": [
+            {"controllerName": "other.io/c", "parentRef": {"name": "x"}, "conditions": []},
+            {"controllerName": "weir.dev/gateway", "parentRef": {"name": "gone"}, "conditions": []},
+            {"controllerName": "weir.dev/gateway", "parentRef": {"name": "gw"}, "conditions": [
+                {"type": "Accepted", "status": "True", "reason": "Accepted", "message": "", "observedGeneration": 1, "lastTransitionTime": "2025-01-01T00:00:00Z"},
+                {"type": "ResolvedRefs", "status": "False", "reason": "InvalidKind", "message": "", "observedGeneration": 1, "lastTransitionTime": "2025-01-01T00:00:00Z"}]}]}}));
+    let first = world.translate();
+    let key = ObjectKey::new(NAMESPACE, "r0");
+    let parents = &first.statuses.http_routes[&key].parents;
+    let names: Vec<_> = parents.iter().map(|p| format!("{} {}", p.controller_name, p.parent_ref.name)).collect();
+    assert_eq!(names, ["other.io/c x", "weir.dev/gateway gw"]);
+    let times: Vec<_> =
+        parents[1].conditions.iter().map(|c| (c.last_transition_time.clone(), c.observed_generation)).collect();
+    assert_eq!(times, [(time("2025-01-01T00:00:00Z"), Some(2)), (time("2026-02-01T00:00:00Z"), Some(2))]);
+    // A status that is not written yet stays at its address.
+    assert!(Arc::ptr_eq(&first.statuses.http_routes[&key], &world.translate().statuses.http_routes[&key]));
+    for (key, status) in &first.statuses.http_routes {
+        Arc::make_mut(world.snapshot.http_routes.get_mut(key).unwrap()).status = Some((**status).clone());
+    }
+    for (key, status) in &first.statuses.gateways {
+        Arc::make_mut(world.snapshot.gateways.get_mut(key).unwrap()).status = Some((**status).clone());
+    }
+    for (key, status) in &first.statuses.gateway_classes {
+        Arc::make_mut(world.snapshot.gateway_classes.get_mut(key).unwrap()).status = Some((**status).clone());
+    }
+    let second = world.translate();
+    assert!(
+        second.statuses.http_routes.is_empty()
+            && second.statuses.gateways.is_empty()
+            && second.statuses.gateway_classes.is_empty()
+    );
+    assert_eq!(second.desired, first.desired);
+    let (old, new) = (&first.desired.frontends, &second.desired.frontends);
+    assert!(old.values().zip(new.values()).all(|(a, b)| Arc::ptr_eq(a, b)));
+}
+
+/// Steps in an order that depends on the seed: after each one the translator's result is that of a new translator.
+#[test]
+fn snapshots_mean_the_same_whatever_preceded_them() {
+    let mut seed = 7u64;
+    let mut draw = move |limit: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % limit
+    };
+    let mut world = world(6);
+    for step in 0..300 {
+        let n = draw(6);
+        match draw(9) {
+            0 => world.service(&format!("s{n}"), json!([{"port": 8080}]), draw(3) as usize),
+            1 => drop(world.snapshot.services.remove(&ObjectKey::new(NAMESPACE, format!("s{n}")))),
+            2 => drop(world.snapshot.http_routes.remove(&ObjectKey::new(NAMESPACE, format!("r{n}")))),
+            3 => {
+                let refs = json!([{"name": format!("s{n}"), "port": 8080, "weight": draw(3)}, {"name": format!("s{}", draw(6)), "port": 8080}]);
+                world.route(&format!("r{n}"), &[], json!([{"matches": [{"path": {"value": format!("/{}", draw(2))}}], "backendRefs": refs}]));
+            }
+            4 => world.route(&format!("r{n}"), &[&format!("h{}.example.com", draw(3))], json!([{"backendRefs": [{"name": format!("s{n}"), "port": 8080}]}])),
+            5 => world.gateway("gw", json!([{"name": "http", "port": 80 + draw(2), "protocol": "HTTP"}])),
+            6 => world.gateway(&format!("g{}", draw(2)), json!([{"name": "http", "port": 80, "protocol": "HTTP", "hostname": format!("h{}.example.com", draw(2))}])),
+            7 => world.put(json!({"kind": "GRPCRoute", "metadata": {"name": format!("r{n}")}, "spec": {"parentRefs": [{"name": "gw"}, {"name": "g0"}],
+                "rules": [{"backendRefs": [{"name": format!("s{n}"), "port": 8080}]}]}})),
+            _ => drop(world.snapshot.gateways.remove(&ObjectKey::new(NAMESPACE, format!("g{}", draw(2))))),
+        }
+        let kept = world.translate();
+        // Addresses of Gateways depend on what preceded: a new translator learns them from the statuses.
+        for (key, status) in &kept.statuses.gateways {
+            Arc::make_mut(world.snapshot.gateways.get_mut(key).unwrap()).status = Some((**status).clone());
+        }
+        let new = Translator::new(settings()).translate(&world.snapshot, &time("2026-02-01T00:00:00Z"));
+        assert_eq!(kept.desired, new.desired, "step {step}");
+    }
+}

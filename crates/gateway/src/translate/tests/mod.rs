@@ -1,0 +1,7 @@
+//! The translation of small objects, as the conformance tests of the Gateway API have them.
+
+mod attachment;
+mod gateways;
+mod incremental;
+mod routes;
+mod world;
