@@ -138,6 +138,11 @@ impl Isolation {
         most_specific(known, host).is_none_or(|found| found == hostname)
     }
 
+    /// Whether the hostnames of an address and port are the same in another table.
+    pub fn is_same_at(&self, other: &Self, socket: SocketAddr) -> bool {
+        self.hostnames.get(&socket) == other.hostnames.get(&socket)
+    }
+
     /// The hostnames of listeners that less specific listeners of the socket would also fit.
     pub fn overlapping(&self, socket: SocketAddr) -> impl Iterator<Item = &str> {
         let known = self.hostnames.get(&socket);

@@ -17,6 +17,7 @@ use super::changes;
 use super::conditions::{Moment, conditions};
 use super::model::{self, ParentStatus, RouteSpec, RouteStatus};
 use super::routes::{self, Environment, Kind, RouteResult, Source};
+use super::staleness::{Dependent, Staleness};
 use super::statuses::StatusesOf;
 
 /// An object of a kind of routes.
@@ -58,6 +59,12 @@ struct Memo {
     result: Arc<RouteResult>,
 }
 
+impl Memo {
+    fn dependent<'a>(&'a self, key: &'a ObjectKey) -> Dependent<'a> {
+        Dependent { namespace: &key.namespace, parents: &self.spec.parent_refs, services: &self.result.services }
+    }
+}
+
 /// A result that another one replaces.
 #[derive(Debug)]
 pub struct Replacement {
@@ -65,12 +72,10 @@ pub struct Replacement {
     pub new: Option<Arc<RouteResult>>,
 }
 
-/// The changes since the snapshot before, apart from those of routes.
+/// The changes since the snapshot before, apart from those of routes, and what statuses need.
 #[derive(Clone, Copy, Debug)]
 pub struct Change<'a> {
-    /// Whether listeners, grants, namespaces or policies have changed.
-    pub is_environment: bool,
-    pub services: &'a BTreeSet<ObjectKey>,
+    pub staleness: &'a Staleness,
     pub now: &'a Time,
     pub controller: &'a str,
 }
@@ -107,11 +112,13 @@ impl<K: RouteObject> RouteCache<K> {
                     .extend(self.memos.remove(&key).map(|memo| Replacement { old: Some(memo.result), new: None }));
             }
         }
-        if change.is_environment {
-            stale.extend(self.memos.keys().cloned());
-        } else if !change.services.is_empty() {
-            let depends = |memo: &Memo| memo.result.services.iter().any(|s| change.services.contains(s));
-            stale.extend(self.memos.iter().filter(|(_, memo)| depends(memo)).map(|(key, _)| key.clone()));
+        if !change.staleness.is_empty() {
+            stale.extend(
+                self.memos
+                    .iter()
+                    .filter(|(key, memo)| change.staleness.affects(memo.dependent(key)))
+                    .map(|(key, _)| key.clone()),
+            );
         }
         for key in stale {
             replacements.extend(self.translate(&key, environment, change));

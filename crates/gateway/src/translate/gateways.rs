@@ -54,11 +54,6 @@ pub struct SetPlan {
 }
 
 impl GatewayTable {
-    /// Whether routes mean the same with another table: contents of certificates do not matter to them.
-    pub fn is_same_for_routes(&self, other: &Self) -> bool {
-        self.gateways == other.gateways && self.sets == other.sets
-    }
-
     /// Returns all listeners of an object.
     pub fn listeners(&self, kind: OwnerKind, key: &ObjectKey) -> Option<&[Listener]> {
         match kind {

@@ -1,8 +1,8 @@
 //! The translation of Kubernetes' objects to what Weir has to serve. It is a pure function of a snapshot and the time: it does no I/O
 //! and reads no clock.
 //!
-//! The translator keeps results by the addresses of objects. A change of one route or EndpointSlice is translated alone; a change of
-//! listeners, grants, namespaces or policies is an *environment* in which all routes are translated anew.
+//! The translator keeps results by the addresses of objects: a change of one route or EndpointSlice is translated alone, and a change of
+//! listeners, grants, namespaces, policies and Services with the routes that depend on it.
 
 mod addresses;
 mod attach;
@@ -22,6 +22,7 @@ mod hostnames;
 mod listeners;
 mod matches;
 mod members;
+mod memo;
 mod model;
 mod names;
 mod objects;
@@ -31,30 +32,40 @@ mod references;
 mod routes;
 mod rules;
 mod settings;
+mod staleness;
 mod statuses;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gateway_api::apis::experimental::gateways::GatewayStatus;
+use gateway_api::apis::standard::backendtlspolicies::BackendTlsPolicyStatus;
+use gateway_api::apis::standard::gatewayclasses::GatewayClassStatus;
+use gateway_api::apis::standard::listenersets::ListenerSetStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 pub use settings::{Addresses, Network, Settings};
 pub use statuses::{Statuses, StatusesOf};
 
 use crate::desired::Desired;
-use crate::snapshot::{GRPCRoute, HTTPRoute, ObjectKey, Objects, Service, Snapshot, TCPRoute, TLSRoute};
+use crate::snapshot::{
+    BackendTLSPolicy, GRPCRoute, Gateway, GatewayClass, HTTPRoute, ListenerSet, ObjectKey, Objects, Service, Snapshot,
+    TCPRoute, TLSRoute,
+};
 
 use attach::Isolation;
 use cache::{Change, Replacement, RouteCache};
 use endpoints::Endpoints;
 use frontends::Frontends;
-use gateways::GatewayTable;
-use listeners::OwnerKind;
+use gateways::{GatewayPlan, GatewayTable, SetPlan};
+use listeners::{Listener, OwnerKind};
+use memo::StatusMemo;
 use objects::Counts;
-use policies::PolicyTable;
+use policies::{PolicyPlan, PolicyTable};
 use pools::Pools;
 use routes::{Environment, RouteResult};
+use staleness::Staleness;
 
 /// The result of translating a snapshot.
 #[derive(Clone, Debug, Default)]
@@ -82,6 +93,38 @@ pub struct Translator {
     counts: Counts,
     frontends: Frontends,
     pools: Pools,
+    memos: Memos,
+    /// The number of changes of listeners, grants, namespaces and policies.
+    environments: u64,
+}
+
+/// Statuses of objects that are few.
+#[derive(Debug, Default)]
+struct Memos {
+    classes: StatusMemo<GatewayClass, GatewayClassStatus, ()>,
+    gateways: StatusMemo<Gateway, GatewayStatus, ListenerInput>,
+    sets: StatusMemo<ListenerSet, ListenerSetStatus, ListenerInput>,
+    policies: StatusMemo<BackendTLSPolicy, BackendTlsPolicyStatus, PolicyInput>,
+}
+
+/// The input of a status with listeners.
+#[derive(Debug, PartialEq)]
+struct ListenerInput {
+    counts: Vec<i32>,
+    environments: u64,
+}
+
+impl ListenerInput {
+    fn of(listeners: &[Listener], counts: &Counts, environments: u64) -> Self {
+        Self { counts: listeners.iter().map(|l| counts.get(&l.id()).copied().unwrap_or(0)).collect(), environments }
+    }
+}
+
+/// The input of the status of a policy.
+#[derive(Debug, PartialEq)]
+struct PolicyInput {
+    gateways: BTreeSet<ObjectKey>,
+    environments: u64,
 }
 
 /// Objects of the last snapshot.
@@ -101,12 +144,8 @@ impl Former {
             && changes::is_same(&old.secrets, &now.secrets)
             && changes::is_same(&old.config_maps, &now.config_maps)
             && changes::is_same(&old.backend_tls_policies, &now.backend_tls_policies)
-            && self.has_same_permissions(now)
-    }
-
-    fn has_same_permissions(&self, now: &Snapshot) -> bool {
-        changes::is_same(&self.snapshot.reference_grants, &now.reference_grants)
-            && changes::is_same(&self.snapshot.namespaces, &now.namespaces)
+            && changes::is_same(&old.reference_grants, &now.reference_grants)
+            && changes::is_same(&old.namespaces, &now.namespaces)
     }
 
     fn keep(&mut self, now: &Snapshot) {
@@ -131,10 +170,11 @@ impl Translator {
 
     /// Translates a snapshot. The time is that of transitions of conditions.
     pub fn translate(&mut self, snapshot: &Snapshot, now: &Time) -> Translation {
-        let is_environment = self.update_environment(snapshot);
-        let services = self.update_services(snapshot);
+        let mut staleness = Staleness::default();
+        let is_environment = self.update_environment(snapshot, &mut staleness);
+        self.update_services(snapshot, &mut staleness);
         let endpoints = self.endpoints.update(&snapshot.endpoint_slices);
-        let replacements = self.update_routes(snapshot, is_environment, &services, now);
+        let replacements = self.update_routes(snapshot, &staleness, now);
         for replacement in &replacements {
             self.replace(replacement);
         }
@@ -147,48 +187,40 @@ impl Translator {
         Translation { desired, statuses: self.statuses(snapshot, now), warnings: self.warnings(snapshot) }
     }
 
-    /// Takes over listeners, grants, namespaces and policies. Returns whether routes may depend on a change of them.
-    fn update_environment(&mut self, snapshot: &Snapshot) -> bool {
+    /// Takes over listeners, grants, namespaces and policies. Returns whether any of them have changed.
+    fn update_environment(&mut self, snapshot: &Snapshot, staleness: &mut Staleness) -> bool {
         if self.former.has_same_environment(snapshot) {
             return false;
         }
-        let mut is_changed = !self.former.has_same_permissions(snapshot);
+        staleness.add_permissions(&self.former.snapshot, snapshot);
         self.former.keep(snapshot);
         let table = GatewayTable::build(snapshot, &self.settings, &self.table);
-        is_changed |= !table.is_same_for_routes(&self.table);
+        let isolation = Isolation::new(&table);
+        staleness.add_tables(&self.table, &table);
+        staleness.add_isolation(&self.isolation, &isolation, &table);
         self.table = table;
+        self.isolation = isolation;
         let policies = PolicyTable::build(snapshot);
-        is_changed |= !policies.is_same_for_routes(&self.policies);
+        staleness.add_policies(&self.policies, &policies);
         self.policies = policies;
-        if is_changed {
-            self.isolation = Isolation::new(&self.table);
-        }
-        is_changed
+        self.environments += 1;
+        true
     }
 
-    /// Returns the Services that have changed.
-    fn update_services(&mut self, snapshot: &Snapshot) -> BTreeSet<ObjectKey> {
-        let changed: BTreeSet<ObjectKey> =
-            changes::between(&self.former.services, &snapshot.services).into_iter().collect();
-        for key in &changed {
-            match snapshot.services.get(key) {
+    fn update_services(&mut self, snapshot: &Snapshot, staleness: &mut Staleness) {
+        for key in changes::between(&self.former.services, &snapshot.services) {
+            match snapshot.services.get(&key) {
                 Some(service) => drop(self.former.services.insert(key.clone(), service.clone())),
-                None => drop(self.former.services.remove(key)),
+                None => drop(self.former.services.remove(&key)),
             }
+            staleness.services.insert(key);
         }
-        changed
     }
 
-    fn update_routes(
-        &mut self,
-        snapshot: &Snapshot,
-        is_environment: bool,
-        services: &BTreeSet<ObjectKey>,
-        now: &Time,
-    ) -> Vec<Replacement> {
+    fn update_routes(&mut self, snapshot: &Snapshot, staleness: &Staleness, now: &Time) -> Vec<Replacement> {
         let environment =
             Environment { snapshot, table: &self.table, isolation: &self.isolation, policies: &self.policies };
-        let change = Change { is_environment, services, now, controller: &self.settings.controller_name };
+        let change = Change { staleness, now, controller: &self.settings.controller_name };
         let mut replacements = self.http_routes.update(&snapshot.http_routes, environment, change);
         replacements.extend(self.grpc_routes.update(&snapshot.grpc_routes, environment, change));
         replacements.extend(self.tls_routes.update(&snapshot.tls_routes, environment, change));
@@ -214,45 +246,61 @@ impl Translator {
         self.counts.retain(|_, count| *count > 0);
     }
 
-    fn statuses(&self, snapshot: &Snapshot, now: &Time) -> Statuses {
-        let mut statuses = Statuses {
+    fn statuses(&mut self, snapshot: &Snapshot, now: &Time) -> Statuses {
+        Statuses {
+            gateway_classes: self.class_statuses(snapshot, now),
+            gateways: self.gateway_statuses(snapshot, now),
+            listener_sets: self.set_statuses(snapshot, now),
+            backend_tls_policies: self.policy_statuses(snapshot, now),
             http_routes: self.http_routes.pending().clone(),
             grpc_routes: self.grpc_routes.pending().clone(),
             tls_routes: self.tls_routes.pending().clone(),
             tcp_routes: self.tcp_routes.pending().clone(),
-            ..Statuses::default()
-        };
-        for (key, class) in
-            snapshot.gateway_classes.iter().filter(|(_, c)| c.spec.controller_name == self.settings.controller_name)
-        {
-            statuses.gateway_classes.extend(objects::class(class, now).map(|status| (key.clone(), status)));
         }
-        for (key, plan) in &self.table.gateways {
-            let status =
-                snapshot.gateways.get(key).and_then(|gateway| objects::gateway(gateway, plan, &self.counts, now));
-            statuses.gateways.extend(status.map(|status| (key.clone(), status)));
-        }
-        for (key, plan) in &self.table.sets {
-            let status =
-                snapshot.listener_sets.get(key).and_then(|set| objects::listener_set(set, plan, &self.counts, now));
-            statuses.listener_sets.extend(status.map(|status| (key.clone(), status)));
-        }
-        self.add_policies(snapshot, now, &mut statuses);
-        statuses
     }
 
-    fn add_policies(&self, snapshot: &Snapshot, now: &Time, statuses: &mut Statuses) {
+    fn class_statuses(&mut self, snapshot: &Snapshot, now: &Time) -> StatusesOf<GatewayClassStatus> {
+        let own = snapshot
+            .gateway_classes
+            .iter()
+            .filter(|(_, class)| class.spec.controller_name == self.settings.controller_name);
+        let inputs = own.map(|(key, _)| (key.clone(), ())).collect();
+        self.memos.classes.update(&snapshot.gateway_classes, inputs, |_, class, ()| objects::class(class, now))
+    }
+
+    fn gateway_statuses(&mut self, snapshot: &Snapshot, now: &Time) -> StatusesOf<GatewayStatus> {
+        let input = |plan: &GatewayPlan| ListenerInput::of(&plan.listeners, &self.counts, self.environments);
+        let inputs = self.table.gateways.iter().map(|(key, plan)| (key.clone(), input(plan))).collect();
+        let make = |key: &ObjectKey, gateway: &Gateway, _: &ListenerInput| {
+            self.table.gateways.get(key).and_then(|plan| objects::gateway(gateway, plan, &self.counts, now))
+        };
+        self.memos.gateways.update(&snapshot.gateways, inputs, make)
+    }
+
+    fn set_statuses(&mut self, snapshot: &Snapshot, now: &Time) -> StatusesOf<ListenerSetStatus> {
+        let input = |plan: &SetPlan| ListenerInput::of(&plan.listeners, &self.counts, self.environments);
+        let inputs = self.table.sets.iter().map(|(key, plan)| (key.clone(), input(plan))).collect();
+        let make = |key: &ObjectKey, set: &ListenerSet, _: &ListenerInput| {
+            self.table.sets.get(key).and_then(|plan| objects::listener_set(set, plan, &self.counts, now))
+        };
+        self.memos.sets.update(&snapshot.listener_sets, inputs, make)
+    }
+
+    fn policy_statuses(&mut self, snapshot: &Snapshot, now: &Time) -> StatusesOf<BackendTlsPolicyStatus> {
         if self.policies.policies.is_empty() {
-            return;
+            return StatusesOf::new();
         }
         let users = self.gateways_by_service();
-        for (key, plan) in &self.policies.policies {
-            let Some(policy) = snapshot.backend_tls_policies.get(key) else { continue };
-            let gateways: BTreeSet<ObjectKey> =
-                plan.services.iter().filter_map(|s| users.get(s)).flatten().cloned().collect();
-            let status = objects::policy(policy, plan, &gateways, &self.settings.controller_name, now);
-            statuses.backend_tls_policies.extend(status.map(|status| (key.clone(), status)));
-        }
+        let of = |plan: &PolicyPlan| PolicyInput {
+            gateways: plan.services.iter().filter_map(|s| users.get(s)).flatten().cloned().collect(),
+            environments: self.environments,
+        };
+        let inputs = self.policies.policies.iter().map(|(key, plan)| (key.clone(), of(plan))).collect();
+        let make = |key: &ObjectKey, policy: &BackendTLSPolicy, input: &PolicyInput| {
+            let plan = self.policies.policies.get(key)?;
+            objects::policy(policy, plan, &input.gateways, &self.settings.controller_name, now)
+        };
+        self.memos.policies.update(&snapshot.backend_tls_policies, inputs, make)
     }
 
     /// The Gateways whose routes refer to a Service that has a policy.

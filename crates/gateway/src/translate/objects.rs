@@ -1,7 +1,6 @@
 //! Statuses of GatewayClasses, Gateways, ListenerSets and policies.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use gateway_api::apis::experimental::gateways::{GatewayStatus, GatewayStatusAddresses};
 use gateway_api::apis::standard::backendtlspolicies::BackendTlsPolicyStatus;
@@ -27,7 +26,7 @@ pub type Counts = BTreeMap<ListenerId, i32>;
 const MOST_ANCESTORS: usize = 16;
 
 /// Returns the status of a GatewayClass of the controller, if it differs.
-pub fn class(class: &GatewayClass, now: &Time) -> Option<Arc<GatewayClassStatus>> {
+pub fn class(class: &GatewayClass, now: &Time) -> Option<GatewayClassStatus> {
     let verdict = match &class.spec.parameters_ref {
         None => Verdict::yes("Accepted"),
         Some(_) => Verdict::no("InvalidParameters", "parameters are not supported"),
@@ -44,11 +43,11 @@ pub fn class(class: &GatewayClass, now: &Time) -> Option<Arc<GatewayClassStatus>
         )),
         supported_features: Some(supported.collect()),
     };
-    (status != current).then(|| Arc::new(status))
+    (status != current).then_some(status)
 }
 
 /// Returns the status of a Gateway, if it differs.
-pub fn gateway(gateway: &Gateway, plan: &GatewayPlan, counts: &Counts, now: &Time) -> Option<Arc<GatewayStatus>> {
+pub fn gateway(gateway: &Gateway, plan: &GatewayPlan, counts: &Counts, now: &Time) -> Option<GatewayStatus> {
     let current = gateway.status.clone().unwrap_or_default();
     let moment = Moment { generation: gateway.metadata.generation, now };
     let known: Vec<ListenerStatus> = model::read(&current.listeners);
@@ -62,11 +61,11 @@ pub fn gateway(gateway: &Gateway, plan: &GatewayPlan, counts: &Counts, now: &Tim
         conditions: Some(conditions(&plan.verdicts(), current.conditions.as_deref().unwrap_or_default(), moment)),
         listeners: Some(model::read(&listeners(&plan.listeners, &known, counts, moment))),
     };
-    (status != current).then(|| Arc::new(status))
+    (status != current).then_some(status)
 }
 
 /// Returns the status of a ListenerSet, if it differs.
-pub fn listener_set(set: &ListenerSet, plan: &SetPlan, counts: &Counts, now: &Time) -> Option<Arc<ListenerSetStatus>> {
+pub fn listener_set(set: &ListenerSet, plan: &SetPlan, counts: &Counts, now: &Time) -> Option<ListenerSetStatus> {
     let current = set.status.clone().unwrap_or_default();
     let moment = Moment { generation: set.metadata.generation, now };
     let known: Vec<ListenerStatus> = model::read(&current.listeners);
@@ -74,7 +73,7 @@ pub fn listener_set(set: &ListenerSet, plan: &SetPlan, counts: &Counts, now: &Ti
         conditions: Some(conditions(&plan.verdicts(), current.conditions.as_deref().unwrap_or_default(), moment)),
         listeners: Some(model::read(&listeners(&plan.listeners, &known, counts, moment))),
     };
-    (status != current).then(|| Arc::new(status))
+    (status != current).then_some(status)
 }
 
 fn listeners(
@@ -122,7 +121,7 @@ pub fn policy(
     gateways: &BTreeSet<ObjectKey>,
     controller: &str,
     now: &Time,
-) -> Option<Arc<BackendTlsPolicyStatus>> {
+) -> Option<BackendTlsPolicyStatus> {
     let current: PolicyStatus = policy.status.as_ref().map(model::read).unwrap_or_default();
     let moment = Moment { generation: policy.metadata.generation, now };
     let mut ancestors: Vec<AncestorStatus> =
@@ -144,5 +143,5 @@ pub fn policy(
     ancestors.truncate(MOST_ANCESTORS);
     let is_same = ancestors.len() == current.ancestors.len() && ancestors.iter().all(|a| current.ancestors.contains(a));
     let status = PolicyStatus { ancestors };
-    (!is_same).then(|| serde_json::to_value(status).and_then(serde_json::from_value).ok().map(Arc::new)).flatten()
+    (!is_same).then(|| serde_json::to_value(status).and_then(serde_json::from_value).ok()).flatten()
 }

@@ -66,11 +66,6 @@ impl PolicyTable {
         table
     }
 
-    /// Whether routes mean the same with another table: contents of bundles do not matter to them.
-    pub fn is_same_for_routes(&self, other: &Self) -> bool {
-        self.targets == other.targets && self.policies == other.policies
-    }
-
     fn add(&mut self, snapshot: &Snapshot, key: &ObjectKey, policy: &BackendTLSPolicy) {
         let mut plan = PolicyPlan {
             accepted: Verdict::yes("Accepted"),

@@ -3,5 +3,6 @@
 mod attachment;
 mod gateways;
 mod incremental;
+mod others;
 mod routes;
 mod world;
