@@ -231,5 +231,9 @@ mod tests {
         let second = assign(&gateways[2..], &pool(), &first);
         assert_eq!(second[&keys[3]], first[&keys[3]]);
         assert_eq!(second[&keys[5]], assigned(&["10.0.0.9"]));
+        // Two Gateways whose statuses have the same address: the first one keeps it.
+        let twin = gateway(json!([]), Some("10.0.0.10"));
+        let twins = assign(&[(&keys[0], &twin), (&keys[1], &twin)], &pool(), &BTreeMap::new());
+        assert_eq!((&twins[&keys[0]], &twins[&keys[1]]), (&assigned(&["10.0.0.10"]), &assigned(&["10.0.0.8"])));
     }
 }

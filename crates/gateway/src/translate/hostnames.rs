@@ -21,7 +21,7 @@ pub fn is_valid(host: &str) -> bool {
 pub fn covers(outer: &str, inner: &str) -> bool {
     match outer.strip_prefix('*') {
         Some("") => true,
-        Some(suffix) => inner == outer || (inner.len() > suffix.len() && inner.ends_with(suffix) && inner != ANY),
+        Some(suffix) => inner == outer || (inner.ends_with(suffix) && inner != ANY),
         None => outer == inner,
     }
 }

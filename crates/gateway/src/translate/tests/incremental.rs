@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::super::Translator;
+use super::super::{Addresses, Settings, Translator};
 use super::world::*;
 use crate::snapshot::ObjectKey;
 
@@ -89,6 +89,54 @@ fn statuses_are_written_once() {
     assert_eq!(second.desired, first.desired);
     let (old, new) = (&first.desired.frontends, &second.desired.frontends);
     assert!(old.values().zip(new.values()).all(|(a, b)| Arc::ptr_eq(a, b)));
+}
+
+#[test]
+fn slices_move_and_end() {
+    let mut world = world(2);
+    world.translate();
+    let slice = ObjectKey::new(NAMESPACE, "s0-a");
+    let labels = &mut Arc::make_mut(world.snapshot.endpoint_slices.get_mut(&slice).unwrap()).metadata.labels;
+    labels.as_mut().unwrap().insert("kubernetes.io/service-name".into(), "s1".into());
+    let translation = world.translate();
+    assert_eq!(backend(&translation, "infra:s0:8080"), "");
+    assert_eq!(backend(&translation, "infra:s1:8080"), "s0-0:3000=1 s1-0:3000=1");
+    world.snapshot.endpoint_slices.remove(&slice);
+    assert_eq!(backend(&world.translate(), "infra:s1:8080"), "s1-0:3000=1");
+}
+
+#[test]
+fn routes_share_a_changed_service() {
+    let mut world = world(2);
+    world.route("r1", &["h1.example.com"], json!([{"backendRefs": [{"name": "s0", "port": 8080}]}]));
+    world.translate();
+    world.service("s0", json!([{"port": 8080, "appProtocol": "kubernetes.io/h2c"}]), 1);
+    assert_eq!(world.translate().desired.backends["infra:s0:8080"].protocol, crate::desired::Protocol::Http2);
+}
+
+#[test]
+fn numbers_of_routes_follow() {
+    let mut world = world(1);
+    for (name, expected) in [("r1", "http 2"), ("r2", "http 3")] {
+        world.translate();
+        world.route(name, &[], json!([]));
+        assert!(gateway_listeners(&world.translate(), "gw")[0].starts_with(expected));
+    }
+    world.snapshot.http_routes.clear();
+    assert!(gateway_listeners(&world.translate(), "gw")[0].starts_with("http 0"));
+}
+
+/// On one address a Gateway's listener takes the requests for its hostname from another Gateway's.
+#[test]
+fn gateways_of_one_address_are_isolated() {
+    let mut world = world(1);
+    world.translator =
+        Translator::new(Settings { addresses: Addresses::Shared("10.9.9.9".parse().unwrap()), ..settings() });
+    assert_eq!(routes(&world.translate(), "10.9.9.9:80"), ["h0.example.com/* infra:s0:8080"]);
+    world.gateway("late", json!([{"name": "http", "port": 80, "protocol": "HTTP", "hostname": "*.example.com"}]));
+    assert_eq!(routes(&world.translate(), "10.9.9.9:80"), ["*.example.com/* weir:not-found"]);
+    world.gateway("same", json!([{"name": "http", "port": 80, "protocol": "HTTP"}]));
+    assert!(gateway_listeners(&world.translate(), "same")[0].contains("Conflicted=True/HostnameConflict"));
 }
 
 /// Steps in an order that depends on the seed: after each one the translator's result is that of a new translator.
