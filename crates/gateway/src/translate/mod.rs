@@ -36,6 +36,7 @@ mod staleness;
 mod statuses;
 #[cfg(test)]
 mod tests;
+mod variants;
 
 use std::collections::{BTreeMap, BTreeSet};
 

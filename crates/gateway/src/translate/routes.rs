@@ -18,6 +18,7 @@ use super::model::{ParentRef, RouteSpec, Rule};
 use super::names;
 use super::policies::PolicyTable;
 use super::rules::{Matched, RouteContext, Rules};
+use super::variants::Variant;
 
 /// The most hostnames of a route, as the API has it.
 const MOST_HOSTNAMES: usize = 64;
@@ -126,9 +127,6 @@ pub fn translate(environment: Environment<'_>, source: Source<'_>) -> RouteResul
     for parent in &source.spec.parent_refs {
         result.add_parent(environment, source, &rules, parent);
     }
-    if !result.attached.is_empty() {
-        result.plans = rules.plans;
-    }
     result
 }
 
@@ -147,28 +145,60 @@ impl RouteResult {
             let id = attachment.listener.id();
             if !self.attached.contains(&id) {
                 self.attached.push(id);
-                self.add_entries(environment.isolation, source, rules, attachment);
+                let gateway = environment.table.gateways.get(&attachment.listener.gateway);
+                let variant = Variant::new(&rules.plans, gateway.and_then(|g| g.client_certificate.as_deref()));
+                self.add_entries(
+                    Backends { isolation: environment.isolation, variant: &variant },
+                    source,
+                    rules,
+                    attachment,
+                );
+                self.add_plans(variant);
             }
         }
     }
 
-    fn add_entries(&mut self, isolation: &Isolation, source: Source<'_>, rules: &Rules, attachment: &Attachment<'_>) {
+    fn add_entries(&mut self, backends: Backends<'_>, source: Source<'_>, rules: &Rules, attachment: &Attachment<'_>) {
         let listener = attachment.listener;
         for socket in &listener.sockets {
-            for host in attachment.hosts.iter().filter(|host| isolation.reaches(*socket, &listener.hostname, host)) {
+            for host in
+                attachment.hosts.iter().filter(|host| backends.isolation.reaches(*socket, &listener.hostname, host))
+            {
                 for matched in &rules.matches {
-                    let order = order(source, matched);
-                    let kind = entry(attachment, host, matched, order);
+                    let backend = backends.variant.name(&matched.backend).to_owned();
+                    let kind = entry(attachment, host, matched, Target { order: order(source, matched), backend });
                     self.entries.push(Entry { socket: *socket, kind });
                 }
             }
         }
     }
+
+    fn add_plans(&mut self, variant: Variant) {
+        for plan in variant.plans {
+            if !self.plans.iter().any(|known| known.name == plan.name) {
+                self.plans.push(plan);
+            }
+        }
+    }
 }
 
-fn entry(attachment: &Attachment<'_>, host: &str, matched: &Matched, order: String) -> EntryKind {
+/// The backends of a route at a listener, and which hosts reach it.
+#[derive(Clone, Copy, Debug)]
+struct Backends<'a> {
+    isolation: &'a Isolation,
+    variant: &'a Variant,
+}
+
+/// The order of an entry and its backend.
+#[derive(Debug)]
+struct Target {
+    order: String,
+    backend: String,
+}
+
+fn entry(attachment: &Attachment<'_>, host: &str, matched: &Matched, target: Target) -> EntryKind {
     let listener = attachment.listener;
-    let backend = matched.backend.clone();
+    let Target { order, backend } = target;
     match listener.protocol {
         Some(Protocol::Tcp) => EntryKind::Tcp { order, backend },
         Some(Protocol::Tls) if listener.terminates_tls() => {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::world::*;
-use crate::desired::{FrontendKind, Protocol, TlsTarget};
+use crate::desired::{Filter, FrontendKind, Protocol, TlsTarget};
 use crate::snapshot::ObjectKey;
 
 const PEM: &str = "-----BEGIN CERTIFICATE-----\nTUlJ\n-----END CERTIFICATE-----\n";
@@ -231,6 +231,42 @@ fn policies_of_ports_precede() {
     let bundles =
         ["infra:v1:8080", "infra:v1:8081"].map(|name| backends[name].tls.clone().unwrap().authorities.unwrap());
     assert_eq!(bundles, ["ca:infra:b:policy", "ca:infra:a:policy"]);
+}
+
+#[test]
+fn gateways_send_their_certificates() {
+    let mut world = World::new();
+    world.put(json!({"kind": "ConfigMap", "metadata": {"name": "ca"}, "data": {"ca.crt": PEM}}));
+    world.put(policy("p", Value::Null, json!({"group": "", "kind": "ConfigMap", "name": "ca"})));
+    world.put(json!({"kind": "Secret", "metadata": {"name": "own"}, "data": {
+        "tls.crt": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tClRVbEoKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=",
+        "tls.key": "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tClRVbEoKLS0tLS1FTkQgUFJJVkFURSBLRVktLS0tLQo="}}));
+    let listeners = json!([{"name": "http", "port": 80, "protocol": "HTTP"}]);
+    world.gateway("plain", listeners.clone());
+    let tls = json!({"backend": {"clientCertificateRef": {"name": "own"}}});
+    world.put(json!({"kind": "Gateway", "metadata": {"name": "own"}, "spec": {"gatewayClassName": "weir", "tls": tls, "listeners": listeners}}));
+    let mirror = json!([{"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "v1", "port": 8080}}}]);
+    let rules = json!([{"backendRefs": to("v1")}, {"matches": [{"path": {"value": "/2"}}], "backendRefs": to("v2")},
+        {"matches": [{"path": {"value": "/3"}}], "filters": mirror, "backendRefs": to("v2")}]);
+    let spec = json!({"parentRefs": [{"name": "plain"}, {"name": "own"}], "rules": rules});
+    world.put(json!({"kind": "HTTPRoute", "metadata": {"name": "r"}, "spec": spec}));
+    let translation = world.translate();
+    assert_eq!(routes(&translation, "10.0.0.1:80"), ["*/* infra:v1:8080", "*/2/* infra:v2:8080", "*/3/* infra:r:h2.0"]);
+    let own = ["*/* infra:v1:8080:crt:infra:own", "*/2/* infra:v2:8080", "*/3/* infra:r:h2.0:crt:infra:own"];
+    assert_eq!(routes(&translation, "10.0.0.0:80"), own);
+    let backends = &translation.desired.backends;
+    let certificate = |name: &str| backends[name].tls.as_ref().unwrap().certificate.as_deref();
+    assert_eq!(certificate("infra:v1:8080"), None);
+    assert_eq!(certificate("infra:v1:8080:crt:infra:own"), Some("crt:infra:own"));
+    let mirrored = |name: &str| match &backends[name].filters[..] {
+        [Filter::Mirror { backend, .. }] => backend.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(mirrored("infra:r:h2.0"), "infra:v1:8080");
+    assert_eq!(mirrored("infra:r:h2.0:crt:infra:own"), "infra:v1:8080:crt:infra:own");
+    assert!(translation.desired.certificates.contains_key("crt:infra:own"));
+    world.snapshot.gateways.remove(&ObjectKey::new(NAMESPACE, "plain"));
+    assert!(!world.translate().desired.backends.contains_key("infra:v1:8080"));
 }
 
 /// Names that an apiserver does not admit: nothing of them gets into a name of Weir.
