@@ -1,6 +1,13 @@
 //! Certificates in Secrets and authorities in ConfigMaps and Secrets.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use rustls::RootCertStore;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
 
 use crate::snapshot::{ConfigMap, ObjectKey, Secret, Snapshot};
 
@@ -30,8 +37,44 @@ impl RefError {
     }
 }
 
+/// Certificates that have been checked. That costs too much to do it for each snapshot.
+#[derive(Clone, Debug, Default)]
+pub struct Checked {
+    entries: BTreeMap<ObjectKey, CheckedSecret>,
+}
+
+/// A Secret with its certificate, if that is valid.
+#[derive(Clone, Debug)]
+struct CheckedSecret {
+    secret: Arc<Secret>,
+    pem: Option<Arc<str>>,
+}
+
+impl Checked {
+    /// Returns the certificate of a Secret with the chain and the private key in PEM, if they are valid and belong together.
+    fn pem(&mut self, key: &ObjectKey, secret: &Arc<Secret>) -> Option<Arc<str>> {
+        if let Some(known) = self.entries.get(key).filter(|known| Arc::ptr_eq(&known.secret, secret)) {
+            return known.pem.clone();
+        }
+        let pem = pem_of(secret);
+        self.entries.insert(key.clone(), CheckedSecret { secret: secret.clone(), pem: pem.clone() });
+        pem
+    }
+
+    /// Forgets Secrets that are removed or changed.
+    pub fn retain(&mut self, snapshot: &Snapshot) {
+        self.entries
+            .retain(|key, known| snapshot.secrets.get(key).is_some_and(|secret| Arc::ptr_eq(secret, &known.secret)));
+    }
+}
+
 /// Returns the key and the PEM of the Secret that a reference of `from` names.
-pub fn certificate(snapshot: &Snapshot, from: Referrer<'_>, reference: &ObjectRef) -> Result<Certificate, RefError> {
+pub fn certificate(
+    snapshot: &Snapshot,
+    checked: &mut Checked,
+    from: Referrer<'_>,
+    reference: &ObjectRef,
+) -> Result<Certificate, RefError> {
     let key = key_of(from.namespace, reference);
     let group = reference.group.as_deref().unwrap_or("");
     let kind = reference.kind.as_deref().unwrap_or("Secret");
@@ -42,8 +85,10 @@ pub fn certificate(snapshot: &Snapshot, from: Referrer<'_>, reference: &ObjectRe
         return Err(RefError::NotPermitted(format!("no ReferenceGrant permits the reference to Secret {key}")));
     }
     let secret = snapshot.secrets.get(&key).ok_or_else(|| RefError::Missing(format!("Secret {key} does not exist")))?;
-    let pem = pem_of(secret).ok_or_else(|| {
-        RefError::Malformed(format!("Secret {key} has no certificate and private key in PEM as tls.crt and tls.key"))
+    let pem = checked.pem(&key, secret).ok_or_else(|| {
+        RefError::Malformed(format!(
+            "Secret {key} has no valid certificate and private key in PEM as tls.crt and tls.key"
+        ))
     })?;
     Ok(Certificate { key, pem })
 }
@@ -63,8 +108,23 @@ fn pem_of(secret: &Secret) -> Option<Arc<str>> {
     let data = secret.data.as_ref()?;
     let chain = std::str::from_utf8(&data.get("tls.crt")?.0).ok()?;
     let private = std::str::from_utf8(&data.get("tls.key")?.0).ok()?;
-    (has_block(chain, "CERTIFICATE") && has_block(private, "PRIVATE KEY"))
-        .then(|| Arc::from(format!("{}\n{}\n", chain.trim(), private.trim())))
+    // Both are written to one file, so neither may have what the other one has.
+    let is_mixed = chain.contains("PRIVATE KEY") || private.contains("CERTIFICATE");
+    if is_mixed || !has_block(chain, "CERTIFICATE") || !has_block(private, "PRIVATE KEY") {
+        return None;
+    }
+    let certificates = CertificateDer::pem_slice_iter(chain.as_bytes()).collect::<Result<Vec<_>, _>>().ok()?;
+    let key = PrivateKeyDer::from_pem_slice(private.as_bytes()).ok()?;
+    CertifiedKey::from_der(certificates, key, &aws_lc_rs::default_provider()).ok()?;
+    Some(Arc::from(format!("{}\n{}\n", chain.trim(), private.trim())))
+}
+
+/// Whether a text has certificates of authorities, all of them valid.
+fn has_authorities(text: &str) -> bool {
+    let mut store = RootCertStore::empty();
+    has_block(text, "CERTIFICATE")
+        && CertificateDer::pem_slice_iter(text.as_bytes())
+            .all(|certificate| certificate.is_ok_and(|c| store.add(c).is_ok()))
 }
 
 /// Returns the bundle of authorities that a reference of `from` names: `ca.crt` of a ConfigMap or a Secret.
@@ -85,9 +145,9 @@ pub fn authorities(snapshot: &Snapshot, from: Referrer<'_>, reference: &ObjectRe
         "Secret" => secret_text(snapshot.secrets.get(&key).ok_or_else(missing)?),
         _ => map_text(snapshot.config_maps.get(&key).ok_or_else(missing)?),
     };
-    let text = text.filter(|text| has_block(text, "CERTIFICATE"));
+    let text = text.filter(|text| has_authorities(text));
     text.map(|text| format!("{}\n", text.trim()))
-        .ok_or_else(|| RefError::Malformed(format!("{kind} {key} has no certificates in PEM as ca.crt")))
+        .ok_or_else(|| RefError::Malformed(format!("{kind} {key} has no valid certificates in PEM as ca.crt")))
 }
 
 fn secret_text(secret: &Secret) -> Option<&str> {
@@ -146,6 +206,43 @@ mod tests {
             (format!("{block}{block}-----END CERTIFICATE-----\n"), "CERTIFICATE", false),
         ] {
             assert_eq!(has_block(&text, words), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn certificates_and_keys_belong_together() {
+        use super::super::tests::pem::{CERTIFICATE, KEY, OTHER_KEY};
+        let fake = |label: &str| format!("-----BEGIN {label}-----\nTUlJ\n-----END {label}-----\n");
+        for (chain, private, expected) in [
+            (CERTIFICATE.to_owned(), KEY.to_owned(), true),
+            (format!("{CERTIFICATE}{CERTIFICATE}"), KEY.to_owned(), true),
+            (CERTIFICATE.to_owned(), OTHER_KEY.to_owned(), false),
+            (format!("{CERTIFICATE}{OTHER_KEY}"), KEY.to_owned(), false),
+            (CERTIFICATE.to_owned(), fake("PRIVATE KEY"), false),
+            (fake("CERTIFICATE"), KEY.to_owned(), false),
+            (KEY.to_owned(), CERTIFICATE.to_owned(), false),
+            (String::new(), String::new(), false),
+        ] {
+            let secret: Arc<Secret> = Arc::new(Secret {
+                data: Some(
+                    [("tls.crt", &chain), ("tls.key", &private)]
+                        .map(|(k, v)| (k.to_owned(), k8s_openapi::ByteString(v.clone().into())))
+                        .into(),
+                ),
+                ..Secret::default()
+            });
+            assert_eq!(
+                Checked::default().pem(&ObjectKey::new("a", "b"), &secret).is_some(),
+                expected,
+                "{chain}{private}"
+            );
+        }
+        for (text, expected) in [
+            (CERTIFICATE.to_owned(), true),
+            (fake("CERTIFICATE"), false),
+            (format!("{CERTIFICATE}{}", fake("CERTIFICATE")), false),
+        ] {
+            assert_eq!(has_authorities(&text), expected, "{text}");
         }
     }
 }

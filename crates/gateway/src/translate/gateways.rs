@@ -19,7 +19,7 @@ use super::references::Referrer;
 use super::settings::Settings;
 
 /// All Gateways of the controller.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct GatewayTable {
     pub gateways: BTreeMap<ObjectKey, GatewayPlan>,
     pub sets: BTreeMap<ObjectKey, SetPlan>,
@@ -78,6 +78,8 @@ impl GatewayTable {
         gateways.sort_by_key(|&(key, g)| (age(&g.metadata), key));
         let assignments = assign(&gateways, &settings.addresses, &former.assignments);
         let mut table = Self { assignments, ..Self::default() };
+        table.contents.checked = former.contents.checked.clone();
+        table.contents.checked.retain(snapshot);
         let mut claims = Claims::default();
         for (key, gateway) in gateways {
             table.add_gateway(snapshot, key, gateway, &mut claims);
@@ -259,7 +261,7 @@ impl GatewayPlan {
             .and_then(|b| b.client_certificate_ref.as_ref());
         let Some(reference) = reference else { return };
         let from = Referrer { kind: "Gateway", namespace: &key.namespace };
-        match certificates::certificate(snapshot, from, &model::read::<ObjectRef>(reference)) {
+        match certificates::certificate(snapshot, &mut contents.checked, from, &model::read::<ObjectRef>(reference)) {
             Ok(certificate) => {
                 let name = names::object("crt", &certificate.key);
                 contents.certificates.insert(name.clone(), certificate.pem);

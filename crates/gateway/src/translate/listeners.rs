@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::snapshot::{ObjectKey, Snapshot};
 
-use super::certificates::{self, RefError};
+use super::certificates::{self, Checked, RefError};
 use super::conditions::{Named, Verdict};
 use super::hostnames::{self, ANY};
 use super::model::{GROUP, ListenerSpec, RouteKind};
@@ -100,8 +100,9 @@ pub struct Clients {
 pub type ClientValidation = Result<Clients, RefError>;
 
 /// Contents that listeners refer to, by the names that they have in Weir.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Contents {
+    pub checked: Checked,
     pub certificates: BTreeMap<String, Arc<str>>,
     pub authorities: BTreeMap<String, Arc<str>>,
 }
@@ -183,7 +184,7 @@ impl Listener {
             self.resolved = Verdict::no("InvalidCertificateRef", "the listener has no certificate");
         }
         for reference in references {
-            match certificates::certificate(snapshot, from, reference) {
+            match certificates::certificate(snapshot, &mut contents.checked, from, reference) {
                 Ok(certificate) => {
                     let name = names::object("crt", &certificate.key);
                     contents.certificates.insert(name.clone(), certificate.pem);

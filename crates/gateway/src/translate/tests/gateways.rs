@@ -2,16 +2,15 @@
 
 use serde_json::{Value, json};
 
+use super::pem::{CERTIFICATE, KEY};
 use super::world::*;
 use crate::snapshot::ObjectKey;
 
-const PEM: &str = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tClRVbEoKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=";
-const KEY: &str = "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tClRVbEoKLS0tLS1FTkQgUFJJVkFURSBLRVktLS0tLQo=";
 const FINE: &str =
     "Accepted=True/Accepted Programmed=True/Programmed ResolvedRefs=True/ResolvedRefs Conflicted=False/NoConflicts";
 
 fn secret(namespace: &str, name: &str, certificate: &str) -> Value {
-    json!({"kind": "Secret", "metadata": {"name": name, "namespace": namespace}, "data": {"tls.crt": certificate, "tls.key": KEY}})
+    json!({"kind": "Secret", "metadata": {"name": name, "namespace": namespace}, "data": {"tls.crt": encode(certificate), "tls.key": encode(KEY)}})
 }
 
 fn http(name: &str, kinds: Value) -> Value {
@@ -68,9 +67,9 @@ fn certificates_are_found_and_permitted() {
         (far, grant("HTTPRoute", "far"), "ResolvedRefs=False/RefNotPermitted"),
     ] {
         let mut world = World::new();
-        world.put(secret(NAMESPACE, "own", PEM));
-        world.put(secret("web", "far", PEM));
-        world.put(secret(NAMESPACE, "malformed", "SGVsbG8gd29ybGQK"));
+        world.put(secret(NAMESPACE, "own", CERTIFICATE));
+        world.put(secret("web", "far", CERTIFICATE));
+        world.put(secret(NAMESPACE, "malformed", "Hello world\n"));
         if extra.is_object() && !extra["kind"].is_null() {
             world.put(extra.clone());
         }
@@ -174,9 +173,8 @@ fn gateways_have_addresses() {
 #[test]
 fn clients_are_verified_by_port() {
     let mut world = World::new();
-    world.put(secret(NAMESPACE, "own", PEM));
-    let pem = "-----BEGIN CERTIFICATE-----\nTUlJ\n-----END CERTIFICATE-----\n";
-    world.put(json!({"kind": "ConfigMap", "metadata": {"name": "ca"}, "data": {"ca.crt": pem}}));
+    world.put(secret(NAMESPACE, "own", CERTIFICATE));
+    world.put(json!({"kind": "ConfigMap", "metadata": {"name": "ca"}, "data": {"ca.crt": CERTIFICATE}}));
     let validation = |kind: &str, name: &str| json!({"validation": {"caCertificateRefs": [{"group": "", "kind": kind, "name": name}]}});
     let per_port = |port: i32, kind: &str, name: &str| json!({"port": port, "tls": validation(kind, name)});
     let listener = |name: &str, port: i32| json!({"name": name, "port": port, "protocol": "HTTPS", "tls": {"certificateRefs": [{"name": "own"}]}});

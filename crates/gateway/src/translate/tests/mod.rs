@@ -4,5 +4,6 @@ mod attachment;
 mod gateways;
 mod incremental;
 mod others;
+pub mod pem;
 mod routes;
 mod world;

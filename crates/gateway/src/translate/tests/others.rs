@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::pem::{CERTIFICATE, KEY};
 use super::world::*;
 use crate::desired::{Filter, FrontendKind, Protocol, TlsTarget};
 use crate::snapshot::ObjectKey;
-
-const PEM: &str = "-----BEGIN CERTIFICATE-----\nTUlJ\n-----END CERTIFICATE-----\n";
 
 fn route(kind: &str, name: &str, parent: Value, hostnames: &[&str], rules: Value) -> Value {
     json!({"kind": kind, "metadata": {"name": name}, "spec": {"parentRefs": [parent], "hostnames": hostnames, "rules": rules}})
@@ -54,8 +53,8 @@ fn methods_of_grpc_are_paths() {
 fn connections_with_tls_have_names() {
     let mut world = World::new();
     world.put(json!({"kind": "Secret", "metadata": {"name": "own"}, "data": {
-        "tls.crt": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tClRVbEoKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=",
-        "tls.key": "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tClRVbEoKLS0tLS1FTkQgUFJJVkFURSBLRVktLS0tLQo="}}));
+        "tls.crt": encode(CERTIFICATE),
+        "tls.key": encode(KEY)}}));
     world.gateway(
         "gw",
         json!([
@@ -180,7 +179,7 @@ fn policies_encrypt_connections() {
         ),
     ] {
         let mut world = World::new();
-        world.put(json!({"kind": "ConfigMap", "metadata": {"name": "ca"}, "data": {"ca.crt": PEM}}));
+        world.put(json!({"kind": "ConfigMap", "metadata": {"name": "ca"}, "data": {"ca.crt": CERTIFICATE}}));
         world.put(json!({"kind": "ConfigMap", "metadata": {"name": "bad"}, "data": {}}));
         world.gateway("gw", json!([{"name": "http", "port": 80, "protocol": "HTTP"}]));
         world.put(route("HTTPRoute", "r", json!({"name": "gw"}), &[], json!([{"backendRefs": to("v1")}])));
@@ -214,7 +213,7 @@ fn policies_encrypt_connections() {
 fn policies_of_ports_precede() {
     let mut world = World::new();
     world.service("v1", json!([{"name": "one", "port": 8080}, {"name": "two", "port": 8081}]), 1);
-    world.put(json!({"kind": "ConfigMap", "metadata": {"name": "ca"}, "data": {"ca.crt": PEM}}));
+    world.put(json!({"kind": "ConfigMap", "metadata": {"name": "ca"}, "data": {"ca.crt": CERTIFICATE}}));
     let map = json!({"group": "", "kind": "ConfigMap", "name": "ca"});
     world.put(policy("a", Value::Null, map.clone()));
     world.put(policy("b", json!("one"), map));
@@ -236,11 +235,11 @@ fn policies_of_ports_precede() {
 #[test]
 fn gateways_send_their_certificates() {
     let mut world = World::new();
-    world.put(json!({"kind": "ConfigMap", "metadata": {"name": "ca"}, "data": {"ca.crt": PEM}}));
+    world.put(json!({"kind": "ConfigMap", "metadata": {"name": "ca"}, "data": {"ca.crt": CERTIFICATE}}));
     world.put(policy("p", Value::Null, json!({"group": "", "kind": "ConfigMap", "name": "ca"})));
     world.put(json!({"kind": "Secret", "metadata": {"name": "own"}, "data": {
-        "tls.crt": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tClRVbEoKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=",
-        "tls.key": "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tClRVbEoKLS0tLS1FTkQgUFJJVkFURSBLRVktLS0tLQo="}}));
+        "tls.crt": encode(CERTIFICATE),
+        "tls.key": encode(KEY)}}));
     let listeners = json!([{"name": "http", "port": 80, "protocol": "HTTP"}]);
     world.gateway("plain", listeners.clone());
     let tls = json!({"backend": {"clientCertificateRef": {"name": "own"}}});

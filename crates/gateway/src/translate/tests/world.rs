@@ -19,6 +19,11 @@ pub struct World {
     pub translator: Translator,
 }
 
+/// Returns a text as the data of a Secret.
+pub fn encode(text: &str) -> Value {
+    serde_json::to_value(k8s_openapi::ByteString(text.into())).unwrap()
+}
+
 pub fn time(text: &str) -> Time {
     serde_json::from_value(json!(text)).unwrap()
 }
