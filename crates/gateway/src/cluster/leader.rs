@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::log::log;
-use super::problems::{Problem, Problems};
+use super::problems::{Problem, Problems, describe};
 
 /// A lease that is not renewed for this time is taken by another replica.
 const DURATION: Duration = Duration::from_secs(15);
@@ -91,7 +91,7 @@ impl Lease {
                     leadership.set(is_leader);
                     renewed = Instant::now();
                 }
-                Ok(Err(error)) => problems.begin(SUBJECT, Problem::of(&error), &error.to_string()),
+                Ok(Err(error)) => problems.begin(SUBJECT, Problem::of(&error), &describe(&error)),
                 Err(_) => problems.begin(SUBJECT, Problem::Unreachable, "a request has taken too long"),
             }
             if renewed.elapsed() >= DEADLINE {
@@ -119,7 +119,7 @@ impl Lease {
         };
         match timeout(TIMEOUT, release).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => log(&format!("the lease is not released: {error}")),
+            Ok(Err(error)) => log(&format!("the lease is not released: {}", describe(&error))),
             Err(_) => log("the lease is not released: a request has taken too long"),
         }
     }

@@ -16,6 +16,8 @@ pub enum Problem {
     Expired,
     /// The object has changed since it was read. It is not logged.
     Conflict,
+    /// The apiserver asks for patience. It is not logged.
+    Busy,
     /// The apiserver refuses or fails.
     Refused,
     /// There is no connection.
@@ -37,9 +39,28 @@ impl Problem {
             403 => Self::Forbidden,
             409 => Self::Conflict,
             410 => Self::Expired,
+            429 => Self::Busy,
             _ => Self::Refused,
         }
     }
+}
+
+/// Returns the message of an error with its causes, and the apiserver's alone.
+pub fn describe(error: &kube::Error) -> String {
+    if let kube::Error::Api(status) = error {
+        return status.message.clone();
+    }
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        let message = error.to_string();
+        if !text.contains(&message) {
+            text.push_str(": ");
+            text.push_str(&message);
+        }
+        cause = error.source();
+    }
+    text
 }
 
 /// The problems that are known by what they concern. It is bounded by the number of kinds.
@@ -55,7 +76,7 @@ impl Problems {
     /// Records a problem, and logs it unless it is known. `subject` is a kind or "the lease".
     pub fn begin(&self, subject: &str, problem: Problem, detail: &str) {
         let text = match problem {
-            Problem::Expired | Problem::Conflict => return,
+            Problem::Expired | Problem::Conflict | Problem::Busy => return,
             Problem::Unreachable => {
                 if self.insert(APISERVER, problem) {
                     log(&format!("the apiserver is unreachable, Weir serves on: {detail}"));
@@ -114,6 +135,7 @@ mod tests {
             (403, Problem::Forbidden),
             (409, Problem::Conflict),
             (410, Problem::Expired),
+            (429, Problem::Busy),
             (500, Problem::Refused),
         ];
         for (code, problem) in cases {

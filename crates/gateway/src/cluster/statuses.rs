@@ -17,7 +17,7 @@ use super::backoff::Backoff;
 use super::kinds::KindWithStatus;
 use super::leader::Leadership;
 use super::log::log;
-use super::problems::{Problem, Problems};
+use super::problems::{Problem, Problems, describe};
 use crate::snapshot::{
     BackendTLSPolicy, GRPCRoute, Gateway, GatewayClass, HTTPRoute, ListenerSet, ObjectKey, Snapshot, TCPRoute, TLSRoute,
 };
@@ -202,12 +202,12 @@ fn is_settled(write: &Write, error: &kube::Error, problems: &Problems) -> bool {
     let problem = Problem::of(error);
     match (problem, error) {
         (Problem::Missing | Problem::Conflict, _) => true,
-        (Problem::Refused, kube::Error::Api(status)) if (400..500).contains(&status.code) && status.code != 429 => {
+        (Problem::Refused, kube::Error::Api(status)) if (400..500).contains(&status.code) => {
             log(&format!("{} {}: the apiserver refuses the status: {}", write.id.kind, write.id.key, status.message));
             true
         }
         _ => {
-            problems.begin(write.id.kind, problem, &error.to_string());
+            problems.begin(write.id.kind, problem, &describe(error));
             false
         }
     }

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use super::backoff::Backoff;
 use super::kinds::{Kind, Namespaced};
-use super::problems::{Problem, Problems};
+use super::problems::{Problem, Problems, describe};
 use super::store::Store;
 use crate::snapshot::{
     BackendTLSPolicy, ConfigMap, EndpointSlice, GRPCRoute, Gateway, GatewayClass, HTTPRoute, ListenerSet, Namespace,
@@ -185,14 +185,14 @@ impl<K: Kind> Watch<K> {
     }
 
     fn fail(&self, error: &watcher::Error) {
-        let problem = match error {
+        let (problem, detail) = match error {
             watcher::Error::InitialListFailed(error)
             | watcher::Error::WatchStartFailed(error)
-            | watcher::Error::WatchFailed(error) => Problem::of(error),
-            watcher::Error::WatchError(status) => Problem::of_code(status.code),
-            watcher::Error::NoResourceVersion => Problem::Refused,
+            | watcher::Error::WatchFailed(error) => (Problem::of(error), describe(error)),
+            watcher::Error::WatchError(status) => (Problem::of_code(status.code), status.message.clone()),
+            watcher::Error::NoResourceVersion => (Problem::Refused, error.to_string()),
         };
-        self.problems.begin(&self.subject, problem, &error.to_string());
+        self.problems.begin(&self.subject, problem, &detail);
         if K::IS_OPTIONAL && matches!(problem, Problem::Missing | Problem::Forbidden) {
             self.store.listed(&self.subject);
         }
