@@ -25,7 +25,7 @@ Keeps a running Weir and the conditions of objects in accord with the Gateway AP
   --help                  prints this text
 ";
 
-/// What the command line asks for.
+/// The command of a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     Run(Box<Arguments>),

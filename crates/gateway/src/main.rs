@@ -59,6 +59,7 @@ async fn control(arguments: Arguments) -> Result<(), String> {
         namespaces: arguments.namespaces.clone(),
         lease: LeaseName { namespace, name: arguments.lease.clone() },
         identity: identity(),
+        election: cluster::Election::default(),
         backoff: cluster::Backoff::default(),
     };
     let stop = async move {

@@ -14,15 +14,26 @@ use tokio::time::{Instant, sleep, timeout};
 use super::log::log;
 use super::problems::{Problem, Problems, describe};
 
-/// A lease that is not renewed for this time is taken by another replica.
-const DURATION: Duration = Duration::from_secs(15);
-/// A leader that cannot renew its lease for this time stops writing, before another replica begins.
-const DEADLINE: Duration = Duration::from_secs(10);
-/// The time between two attempts.
-const PERIOD: Duration = Duration::from_secs(2);
+/// Times of an election.
+#[derive(Clone, Copy, Debug)]
+pub struct Election {
+    /// A lease that is not renewed for this time is taken by another replica.
+    pub duration: Duration,
+    /// A leader that cannot renew its lease for this time stops writing, before another replica begins.
+    pub deadline: Duration,
+    /// The time between two attempts.
+    pub period: Duration,
+}
+
+impl Default for Election {
+    fn default() -> Self {
+        Self { duration: Duration::from_secs(15), deadline: Duration::from_secs(10), period: Duration::from_secs(2) }
+    }
+}
+
 /// The longest time of a request.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// What the log calls it.
+/// The name of the lease in the log.
 const SUBJECT: &str = "the lease";
 
 /// The namespace and the name of a Lease.
@@ -67,6 +78,7 @@ pub struct Lease {
     api: Api<LeaseObject>,
     name: String,
     identity: String,
+    election: Election,
 }
 
 /// The version of another replica's lease and the time at which it was first seen: clocks of replicas are never compared.
@@ -76,8 +88,8 @@ struct Seen {
 }
 
 impl Lease {
-    pub fn new(client: Client, name: LeaseName, identity: String) -> Self {
-        Self { api: Api::namespaced(client, &name.namespace), name: name.name, identity }
+    pub fn new(client: Client, name: LeaseName, identity: String, election: Election) -> Self {
+        Self { api: Api::namespaced(client, &name.namespace), name: name.name, identity, election }
     }
 
     /// Acquires and renews the lease until the future is dropped.
@@ -94,10 +106,10 @@ impl Lease {
                 Ok(Err(error)) => problems.begin(SUBJECT, Problem::of(&error), &describe(&error)),
                 Err(_) => problems.begin(SUBJECT, Problem::Unreachable, "a request has taken too long"),
             }
-            if renewed.elapsed() >= DEADLINE {
+            if renewed.elapsed() >= self.election.deadline {
                 leadership.set(false);
             }
-            sleep(PERIOD).await;
+            sleep(self.election.period).await;
         }
     }
 
@@ -150,7 +162,7 @@ impl Lease {
         if seen.version != lease.metadata.resource_version {
             *seen = Seen { version: lease.metadata.resource_version.clone(), since: Instant::now() };
         }
-        seen.since.elapsed() >= DURATION
+        seen.since.elapsed() >= self.election.duration
     }
 
     fn first(&self) -> LeaseObject {
@@ -168,7 +180,7 @@ impl Lease {
         }
         *spec = LeaseSpec {
             holder_identity: Some(self.identity.clone()),
-            lease_duration_seconds: Some(DURATION.as_secs() as i32),
+            lease_duration_seconds: Some(self.election.duration.as_secs() as i32),
             renew_time: Some(now()),
             ..std::mem::take(spec)
         };

@@ -17,7 +17,7 @@ use kube::Client;
 use tokio::task::JoinSet;
 
 pub use backoff::Backoff;
-pub use leader::LeaseName;
+pub use leader::{Election, LeaseName};
 pub use log::{log, printable};
 pub use reconcile::Target;
 
@@ -28,7 +28,7 @@ use statuses::Writer;
 use store::Store;
 use watch::Scope;
 
-/// What the command line decides about the side of Kubernetes.
+/// Options of the command line about the side of Kubernetes.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub settings: Settings,
@@ -39,6 +39,7 @@ pub struct Options {
     pub lease: LeaseName,
     /// The name of this replica, which no other one has.
     pub identity: String,
+    pub election: Election,
     /// Times between attempts if the apiserver or Weir does not answer.
     pub backoff: Backoff,
 }
@@ -52,7 +53,7 @@ pub async fn run<T: Target>(client: Client, options: Options, target: T, stop: i
     let mut watches = JoinSet::new();
     watch::spawn_all(&mut watches, &client, &scope, &store, &problems);
     let leadership = Arc::new(Leadership::default());
-    let lease = leader::Lease::new(client.clone(), options.lease.clone(), options.identity.clone());
+    let lease = leader::Lease::new(client.clone(), options.lease.clone(), options.identity.clone(), options.election);
     let writer = Writer::new(client, options.backoff);
     let loops = async {
         tokio::join!(

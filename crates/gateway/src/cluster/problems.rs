@@ -48,7 +48,10 @@ impl Problem {
 /// Returns the message of an error with its causes, and the apiserver's alone.
 pub fn describe(error: &kube::Error) -> String {
     if let kube::Error::Api(status) = error {
-        return status.message.clone();
+        return match status.message.trim() {
+            "" => format!("status {}", status.code),
+            message => message.to_owned(),
+        };
     }
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
@@ -69,7 +72,7 @@ pub struct Problems {
     known: Mutex<BTreeMap<String, Problem>>,
 }
 
-/// What unreachable requests are recorded as: one line for all of them.
+/// The subject of all requests without a connection: they share one line.
 const APISERVER: &str = "the apiserver";
 
 impl Problems {

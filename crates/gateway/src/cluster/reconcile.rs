@@ -13,7 +13,7 @@ use super::store::Store;
 use crate::desired::Desired;
 use crate::translate::{Settings, Translator};
 
-/// What serves a desired state: a running Weir, or a record of tests.
+/// The program that serves a desired state: a running Weir, or a record of tests.
 pub trait Target {
     /// Makes the target serve a state, and returns what failed. A state that failed is applied again.
     fn apply(&mut self, desired: &Desired) -> impl Future<Output = Result<(), String>>;
@@ -50,7 +50,7 @@ pub async fn run<T: Target>(settings: Settings, backoff: Backoff, store: &Store,
     }
 }
 
-/// What was logged: a line is not repeated while it stays true.
+/// Lines that were logged: a line is not repeated while it stays true.
 #[derive(Default)]
 struct Reported {
     warnings: BTreeSet<String>,

@@ -118,7 +118,7 @@ pub struct Writer {
     offered: Notify,
 }
 
-/// What was sent for an object: it is not sent again until the object or its status changes.
+/// A status that was sent for an object: it is not sent again until the object or its status changes.
 struct Sent {
     version: String,
     status: Arc<dyn Any + std::marker::Send + Sync>,

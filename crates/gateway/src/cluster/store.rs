@@ -14,7 +14,7 @@ pub struct Store {
     changed: Notify,
 }
 
-/// What the lock of a store protects.
+/// The contents of a store, which its lock protects.
 #[derive(Debug, Default)]
 pub struct Contents {
     pub snapshot: Snapshot,

@@ -20,7 +20,7 @@ use crate::snapshot::{
 /// Objects of a page of a list: it bounds the memory of a list.
 const PAGE: u32 = 250;
 
-/// What is watched.
+/// The watched objects and the times between attempts.
 #[derive(Clone, Debug)]
 pub struct Scope {
     pub namespaces: Vec<String>,
