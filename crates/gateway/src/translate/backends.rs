@@ -66,6 +66,9 @@ impl BackendPlan {
 
     /// The answers to the shares of references that cannot be followed (500), and of Services without endpoints (503).
     fn answers(&self, pools: &[Pool<'_>]) -> Vec<Filter> {
+        if matches!(self.kind, BackendKind::Tcp) {
+            return Vec::new();
+        }
         let empty: u64 = pools.iter().filter(|p| p.is_empty()).map(|p| u64::from(p.member.weight)).sum();
         let total: u64 = self.refused + self.members.iter().map(|m| u64::from(m.weight)).sum::<u64>();
         let mut rest = total;
@@ -250,6 +253,9 @@ mod tests {
             let members = members.iter().map(|(s, w)| member(s, *w)).collect();
             let plan = BackendPlan { members, refused, ..BackendPlan::new("n".into(), BackendKind::Http) };
             assert_eq!(plan.build(&endpoints(&[("a", 1)])).filters, expected);
+            // Connections have no status.
+            let plan = BackendPlan { kind: BackendKind::Tcp, ..plan };
+            assert_eq!(plan.build(&endpoints(&[("a", 1)])).filters, []);
         }
     }
 }

@@ -94,7 +94,10 @@ impl Frontends {
         let empty = Table::default();
         for (socket, listeners) in listeners {
             let table = self.tables.get(&socket).unwrap_or(&empty);
-            let Some(kind) = kind(table, &listeners, isolation, socket) else { continue };
+            let Some(kind) = kind(table, &listeners, isolation, socket) else {
+                self.built.remove(&socket);
+                continue;
+            };
             let frontend = Frontend { kind };
             if self.built.get(&socket).is_none_or(|old| **old != frontend) {
                 self.built.insert(socket, Arc::new(frontend));

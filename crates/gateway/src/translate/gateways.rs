@@ -42,6 +42,8 @@ pub struct GatewayPlan {
     pub resolved: Option<Verdict>,
     /// Whether connections without valid certificates of clients are accepted although a Gateway verifies them.
     pub is_insecure: bool,
+    /// Whether it refers to parameters, which are not supported.
+    has_parameters: bool,
 }
 
 /// A ListenerSet; its listeners are with its Gateway.
@@ -89,7 +91,8 @@ impl GatewayTable {
 
     fn add_gateway(&mut self, snapshot: &Snapshot, key: &ObjectKey, gateway: &Gateway, claims: &mut Claims) {
         let assignment = self.assignments.get(key).cloned().unwrap_or(Assignment::NotAssigned);
-        let addresses = assignment.addresses().to_vec();
+        let has_parameters = gateway.spec.infrastructure.as_ref().is_some_and(|i| i.parameters_ref.is_some());
+        let addresses = if has_parameters { Vec::new() } else { assignment.addresses().to_vec() };
         let owner = Owner { kind: OwnerKind::Gateway, key: key.clone() };
         let listeners =
             gateway.spec.listeners.iter().map(|l| Listener::new(owner.clone(), key.clone(), model::read(l))).collect();
@@ -102,6 +105,7 @@ impl GatewayTable {
             client_certificate: None,
             resolved: None,
             is_insecure: false,
+            has_parameters,
         };
         plan.resolve_client_certificate(snapshot, key, gateway, &mut self.contents);
         self.complete(&mut plan.listeners, &mut validations, claims, &addresses);
@@ -115,7 +119,13 @@ impl GatewayTable {
             if is_allowed {
                 self.complete(&mut listeners, &mut validations, claims, &addresses);
             }
-            let set_plan = SetPlan::new(key.clone(), listeners, is_allowed);
+            let refusal = match plan.refusal() {
+                _ if !is_allowed => {
+                    Some(Verdict::no("NotAllowed", "the Gateway does not allow ListenerSets of this namespace"))
+                }
+                refusal => refusal.map(|verdict| Verdict::no("ParentNotAccepted", verdict.message)),
+            };
+            let set_plan = SetPlan::new(key.clone(), listeners, refusal);
             if set_plan.accepted.holds {
                 plan.attached_sets = plan.attached_sets.saturating_add(1);
                 plan.set_listeners.extend(set_plan.listeners.iter().cloned());
@@ -292,9 +302,18 @@ impl GatewayPlan {
         result
     }
 
-    fn accepted(&self) -> Verdict {
+    /// Why the Gateway is refused, whatever its listeners are.
+    fn refusal(&self) -> Option<Verdict> {
         if let Assignment::UnsupportedType(message) = &self.assignment {
-            return Verdict::no("UnsupportedAddress", &**message);
+            return Some(Verdict::no("UnsupportedAddress", &**message));
+        }
+        self.has_parameters
+            .then(|| Verdict::no("InvalidParameters", "parameters of the infrastructure are not supported"))
+    }
+
+    fn accepted(&self) -> Verdict {
+        if let Some(verdict) = self.refusal() {
+            return verdict;
         }
         let refused: Vec<&str> = self.listeners.iter().filter(|l| !l.accepted.holds).map(|l| &*l.spec.name).collect();
         let message = format!("listeners that are not accepted: {}", refused.join(", "));
@@ -322,9 +341,9 @@ impl GatewayPlan {
 }
 
 impl SetPlan {
-    fn new(gateway: ObjectKey, listeners: Vec<Listener>, is_allowed: bool) -> Self {
-        let accepted = if !is_allowed {
-            Verdict::no("NotAllowed", "the Gateway does not allow ListenerSets of this namespace")
+    fn new(gateway: ObjectKey, listeners: Vec<Listener>, refusal: Option<Verdict>) -> Self {
+        let accepted = if let Some(refusal) = refusal {
+            refusal
         } else if listeners.iter().any(|l| l.accepted.holds) {
             Verdict::yes("Accepted")
         } else {

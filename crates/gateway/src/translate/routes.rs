@@ -23,6 +23,9 @@ use super::variants::Variant;
 /// The most hostnames of a route, as the API has it.
 const MOST_HOSTNAMES: usize = 64;
 
+/// The most entries of a route in all tables: matches, hosts and listeners multiply.
+const MOST_ENTRIES: usize = 20_000;
+
 /// A kind of routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -127,7 +130,7 @@ pub fn translate(environment: Environment<'_>, source: Source<'_>) -> RouteResul
     for parent in &source.spec.parent_refs {
         result.add_parent(environment, source, &rules, parent);
     }
-    result
+    if result.entries.len() > MOST_ENTRIES { result.without_entries(&rules) } else { result }
 }
 
 impl RouteResult {
@@ -171,6 +174,16 @@ impl RouteResult {
                 }
             }
         }
+    }
+
+    /// The result for a route that is too large to be served.
+    fn without_entries(self, rules: &Rules) -> Self {
+        let accepted = Verdict::no(
+            "UnsupportedValue",
+            format!("the matches, hosts and listeners make more than {MOST_ENTRIES} entries"),
+        );
+        let parents = self.parents.into_iter().map(|p| ParentVerdict { verdicts: verdicts(&accepted, rules), ..p });
+        Self { parents: parents.collect(), services: self.services, ..Self::default() }
     }
 
     fn add_plans(&mut self, variant: Variant) {

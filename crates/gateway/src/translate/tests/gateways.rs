@@ -171,6 +171,26 @@ fn gateways_have_addresses() {
 }
 
 #[test]
+fn parameters_are_not_supported() {
+    let mut world = World::new();
+    let parameters = json!({"parametersRef": {"group": "", "kind": "ConfigMap", "name": "p"}});
+    world.put(json!({"kind": "Gateway", "metadata": {"name": "gw"}, "spec": {"gatewayClassName": "weir", "infrastructure": parameters,
+        "allowedListeners": {"namespaces": {"from": "All"}}, "listeners": http("http", json!([]))}}));
+    world.put(
+        json!({"kind": "ListenerSet", "metadata": {"name": "s"}, "spec": {"parentRef": {"name": "gw"}, "listeners": [
+        {"name": "a", "port": 81, "protocol": "HTTP"}]}}),
+    );
+    let translation = world.translate();
+    assert_eq!(gateway_conditions(&translation, "gw"), "Accepted=False/InvalidParameters Programmed=False/Invalid");
+    let set = &translation.statuses.listener_sets[&ObjectKey::new(NAMESPACE, "s")];
+    assert_eq!(
+        show(set.conditions.as_deref().unwrap()),
+        "Accepted=False/ParentNotAccepted Programmed=False/ParentNotAccepted"
+    );
+    assert!(translation.desired.frontends.is_empty());
+}
+
+#[test]
 fn clients_are_verified_by_port() {
     let mut world = World::new();
     world.put(secret(NAMESPACE, "own", CERTIFICATE));

@@ -148,9 +148,9 @@ fn snapshots_mean_the_same_whatever_preceded_them() {
         (seed >> 33) % limit
     };
     let mut world = world(6);
-    for step in 0..300 {
+    for step in 0..500 {
         let n = draw(6);
-        match draw(9) {
+        match draw(14) {
             0 => world.service(&format!("s{n}"), json!([{"port": 8080}]), draw(3) as usize),
             1 => drop(world.snapshot.services.remove(&ObjectKey::new(NAMESPACE, format!("s{n}")))),
             2 => drop(world.snapshot.http_routes.remove(&ObjectKey::new(NAMESPACE, format!("r{n}")))),
@@ -163,6 +163,17 @@ fn snapshots_mean_the_same_whatever_preceded_them() {
             6 => world.gateway(&format!("g{}", draw(2)), json!([{"name": "http", "port": 80, "protocol": "HTTP", "hostname": format!("h{}.example.com", draw(2))}])),
             7 => world.put(json!({"kind": "GRPCRoute", "metadata": {"name": format!("r{n}")}, "spec": {"parentRefs": [{"name": "gw"}, {"name": "g0"}],
                 "rules": [{"backendRefs": [{"name": format!("s{n}"), "port": 8080}]}]}})),
+            8 => {
+                let listeners = json!([{"name": "tcp", "port": 9000 + draw(2), "protocol": "TCP"}, {"name": "tls", "port": 443, "protocol": "TLS",
+                    "hostname": format!("*.h{}.com", draw(2)), "tls": {"mode": "Passthrough"}}]);
+                world.gateway("gt", listeners);
+            }
+            9 => world.put(json!({"kind": "TCPRoute", "metadata": {"name": format!("r{}", n % 2)}, "spec": {"parentRefs": [{"name": "gt"}],
+                "rules": [{"backendRefs": [{"name": format!("s{}", draw(6)), "port": 8080}]}]}})),
+            10 => world.put(json!({"kind": "TLSRoute", "metadata": {"name": format!("r{n}")}, "spec": {"parentRefs": [{"name": "gt"}],
+                "hostnames": [format!("a.h{}.com", draw(3))], "rules": [{"backendRefs": [{"name": format!("s{}", draw(6)), "port": 8080}]}]}})),
+            11 => drop(world.snapshot.tcp_routes.remove(&ObjectKey::new(NAMESPACE, format!("r{}", n % 2)))),
+            12 => drop(world.snapshot.tls_routes.remove(&ObjectKey::new(NAMESPACE, format!("r{n}")))),
             _ => drop(world.snapshot.gateways.remove(&ObjectKey::new(NAMESPACE, format!("g{}", draw(2))))),
         }
         let kept = world.translate();

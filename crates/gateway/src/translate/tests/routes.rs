@@ -242,6 +242,26 @@ fn unsupported_rules_are_named() {
     );
 }
 
+/// Listeners, hosts and matches multiply.
+#[test]
+fn entries_are_limited() {
+    let mut world = World::new();
+    let listeners: Vec<_> =
+        (0..64).map(|n| json!({"name": format!("l{n}"), "port": 80 + n, "protocol": "HTTP"})).collect();
+    world.gateway("gw", json!(listeners));
+    let hosts: Vec<String> = (0..16).map(|n| format!("h{n}.com")).collect();
+    let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+    for (matches, expected) in [(10, "Accepted=True/Accepted"), (64, "Accepted=False/UnsupportedValue")] {
+        let list: Vec<_> = (0..matches).map(|n| json!({"path": {"value": format!("/{n}")}})).collect();
+        world.route("r", &hosts, json!([{"matches": list, "backendRefs": to("v1")}]));
+        let translation = world.translate();
+        assert_eq!(route_conditions(&translation, "r"), [format!("{expected} ResolvedRefs=True/ResolvedRefs")]);
+        let is_served = expected.contains("True");
+        assert_eq!(routes(&translation, "10.0.0.0:80").len(), if is_served { matches * 16 } else { 0 });
+        assert_eq!(translation.desired.backends.contains_key("infra:v1:8080"), is_served);
+    }
+}
+
 #[test]
 fn options_are_the_backends() {
     let mut world = world();
