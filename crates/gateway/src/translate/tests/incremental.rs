@@ -142,46 +142,124 @@ fn gateways_of_one_address_are_isolated() {
 /// Steps in an order that depends on the seed: after each one the translator's result is that of a new translator.
 #[test]
 fn snapshots_mean_the_same_whatever_preceded_them() {
-    let mut seed = 7u64;
+    check_steps(settings(), 7);
+    check_steps(Settings { addresses: Addresses::Shared("10.9.9.9".parse().unwrap()), ..settings() }, 8);
+}
+
+fn check_steps(settings: Settings, mut seed: u64) {
     let mut draw = move |limit: u64| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) % limit
     };
     let mut world = world(6);
+    world.translator = Translator::new(settings.clone());
     for step in 0..500 {
-        let n = draw(6);
-        match draw(14) {
-            0 => world.service(&format!("s{n}"), json!([{"port": 8080}]), draw(3) as usize),
-            1 => drop(world.snapshot.services.remove(&ObjectKey::new(NAMESPACE, format!("s{n}")))),
-            2 => drop(world.snapshot.http_routes.remove(&ObjectKey::new(NAMESPACE, format!("r{n}")))),
-            3 => {
-                let refs = json!([{"name": format!("s{n}"), "port": 8080, "weight": draw(3)}, {"name": format!("s{}", draw(6)), "port": 8080}]);
-                world.route(&format!("r{n}"), &[], json!([{"matches": [{"path": {"value": format!("/{}", draw(2))}}], "backendRefs": refs}]));
-            }
-            4 => world.route(&format!("r{n}"), &[&format!("h{}.example.com", draw(3))], json!([{"backendRefs": [{"name": format!("s{n}"), "port": 8080}]}])),
-            5 => world.gateway("gw", json!([{"name": "http", "port": 80 + draw(2), "protocol": "HTTP"}])),
-            6 => world.gateway(&format!("g{}", draw(2)), json!([{"name": "http", "port": 80, "protocol": "HTTP", "hostname": format!("h{}.example.com", draw(2))}])),
-            7 => world.put(json!({"kind": "GRPCRoute", "metadata": {"name": format!("r{n}")}, "spec": {"parentRefs": [{"name": "gw"}, {"name": "g0"}],
-                "rules": [{"backendRefs": [{"name": format!("s{n}"), "port": 8080}]}]}})),
-            8 => {
-                let listeners = json!([{"name": "tcp", "port": 9000 + draw(2), "protocol": "TCP"}, {"name": "tls", "port": 443, "protocol": "TLS",
-                    "hostname": format!("*.h{}.com", draw(2)), "tls": {"mode": "Passthrough"}}]);
-                world.gateway("gt", listeners);
-            }
-            9 => world.put(json!({"kind": "TCPRoute", "metadata": {"name": format!("r{}", n % 2)}, "spec": {"parentRefs": [{"name": "gt"}],
-                "rules": [{"backendRefs": [{"name": format!("s{}", draw(6)), "port": 8080}]}]}})),
-            10 => world.put(json!({"kind": "TLSRoute", "metadata": {"name": format!("r{n}")}, "spec": {"parentRefs": [{"name": "gt"}],
-                "hostnames": [format!("a.h{}.com", draw(3))], "rules": [{"backendRefs": [{"name": format!("s{}", draw(6)), "port": 8080}]}]}})),
-            11 => drop(world.snapshot.tcp_routes.remove(&ObjectKey::new(NAMESPACE, format!("r{}", n % 2)))),
-            12 => drop(world.snapshot.tls_routes.remove(&ObjectKey::new(NAMESPACE, format!("r{n}")))),
-            _ => drop(world.snapshot.gateways.remove(&ObjectKey::new(NAMESPACE, format!("g{}", draw(2))))),
-        }
+        change_object(&mut world, &mut draw);
         let kept = world.translate();
         // Addresses of Gateways depend on what preceded: a new translator learns them from the statuses.
         for (key, status) in &kept.statuses.gateways {
             Arc::make_mut(world.snapshot.gateways.get_mut(key).unwrap()).status = Some((**status).clone());
         }
-        let new = Translator::new(settings()).translate(&world.snapshot, &time("2026-02-01T00:00:00Z"));
+        let new = Translator::new(settings.clone()).translate(&world.snapshot, &time("2026-02-01T00:00:00Z"));
         assert_eq!(kept.desired, new.desired, "step {step}");
+        assert_eq!(kept.statuses.http_routes, new.statuses.http_routes, "step {step}");
+        assert_eq!(kept.statuses.backend_tls_policies, new.statuses.backend_tls_policies, "step {step}");
+        assert_eq!(kept.statuses.listener_sets, new.statuses.listener_sets, "step {step}");
+    }
+}
+
+fn change_object(world: &mut World, draw: &mut impl FnMut(u64) -> u64) {
+    let n = draw(6);
+    let service = format!("s{n}");
+    let refs = |name: &str| json!([{"name": name, "port": 8080}]);
+    let key = |name: String| ObjectKey::new(NAMESPACE, name);
+    match draw(11) {
+        0 => world.service(&service, json!([{"port": 8080}]), draw(3) as usize),
+        1 => drop(world.snapshot.services.remove(&key(service))),
+        2 => drop(world.snapshot.http_routes.remove(&key(format!("r{n}")))),
+        3 => {
+            let refs = json!([{"name": service, "port": 8080, "weight": draw(3)}, {"name": format!("s{}", draw(6)), "port": 8080}]);
+            world.route(
+                &format!("r{n}"),
+                &[],
+                json!([{"matches": [{"path": {"value": format!("/{}", draw(2))}}], "backendRefs": refs}]),
+            );
+        }
+        4 => world.route(
+            &format!("r{n}"),
+            &[&format!("h{}.example.com", draw(3))],
+            json!([{"backendRefs": refs(&service)}]),
+        ),
+        5 => world.gateway("gw", json!([{"name": "http", "port": 80 + draw(2), "protocol": "HTTP"}])),
+        6 => {
+            let spec =
+                json!({"parentRefs": [{"name": "gw"}, {"name": "g0"}], "rules": [{"backendRefs": refs(&service)}]});
+            world.put(json!({"kind": "GRPCRoute", "metadata": {"name": format!("r{n}")}, "spec": spec}));
+        }
+        7 => drop(world.snapshot.gateways.remove(&key(format!("g{}", draw(2))))),
+        8 => change_stream(world, draw),
+        _ => change_environment(world, draw),
+    }
+}
+
+fn change_stream(world: &mut World, draw: &mut impl FnMut(u64) -> u64) {
+    let name = format!("r{}", draw(2));
+    let rules = json!([{"backendRefs": [{"name": format!("s{}", draw(6)), "port": 8080}]}]);
+    match draw(5) {
+        0 => {
+            let host = format!("*.h{}.com", draw(2));
+            let tls = json!({"name": "tls", "port": 443, "protocol": "TLS", "hostname": host, "tls": {"mode": "Passthrough"}});
+            world.gateway("gt", json!([{"name": "tcp", "port": 9000 + draw(2), "protocol": "TCP"}, tls]));
+        }
+        1 => world.put(json!({"kind": "TCPRoute", "metadata": {"name": name}, "spec": {"parentRefs": [{"name": "gt"}], "rules": rules}})),
+        2 => {
+            let hostnames = [format!("a.h{}.com", draw(3))];
+            let spec = json!({"parentRefs": [{"name": "gt"}], "hostnames": hostnames, "rules": rules});
+            world.put(json!({"kind": "TLSRoute", "metadata": {"name": name}, "spec": spec}));
+        }
+        3 => drop(world.snapshot.tcp_routes.remove(&ObjectKey::new(NAMESPACE, name))),
+        _ => drop(world.snapshot.tls_routes.remove(&ObjectKey::new(NAMESPACE, name))),
+    }
+}
+
+fn change_environment(world: &mut World, draw: &mut impl FnMut(u64) -> u64) {
+    let policy = format!("p{}", draw(2));
+    let set = format!("l{}", draw(2));
+    match draw(8) {
+        0 => {
+            let host = format!("h{}.example.com", draw(2));
+            let listeners = json!([{"name": "http", "port": 80, "protocol": "HTTP", "hostname": host}]);
+            world.gateway(&format!("g{}", draw(2)), listeners);
+        }
+        1 => {
+            let target = json!({"group": "", "kind": "Service", "name": format!("s{}", draw(6))});
+            let validation =
+                json!({"hostname": "a.com", "caCertificateRefs": [{"group": "", "kind": "ConfigMap", "name": "ca"}]});
+            let spec = json!({"targetRefs": [target], "validation": validation});
+            world.put(json!({"kind": "BackendTLSPolicy", "metadata": {"name": policy}, "spec": spec}));
+        }
+        2 => drop(world.snapshot.backend_tls_policies.remove(&ObjectKey::new(NAMESPACE, policy))),
+        3 => world
+            .put(json!({"kind": "ConfigMap", "metadata": {"name": "ca"}, "data": {"ca.crt": super::pem::CERTIFICATE}})),
+        4 => world.put(json!({"kind": "ConfigMap", "metadata": {"name": "ca"}, "data": {}})),
+        5 => {
+            let label = ["infra", "other"][draw(2) as usize];
+            world.put(json!({"kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": {"kind": label}}}));
+        }
+        6 => {
+            let selected = json!({"from": "Selector", "selector": {"matchLabels": {"kind": "infra"}}});
+            let listeners =
+                json!([{"name": "http", "port": 80, "protocol": "HTTP", "allowedRoutes": {"namespaces": selected}}]);
+            world.put(json!({"kind": "Gateway", "metadata": {"name": "gw"}, "spec": {"gatewayClassName": "weir",
+                "allowedListeners": {"namespaces": selected}, "listeners": listeners}}));
+        }
+        _ => {
+            let listeners =
+                json!([{"name": "a", "port": 80, "protocol": "HTTP", "hostname": format!("h{}.example.com", draw(3))}]);
+            world.put(json!({"kind": "ListenerSet", "metadata": {"name": set}, "spec": {"parentRef": {"name": "gw"}, "listeners": listeners}}));
+            let parents = json!([{"name": set, "kind": "ListenerSet"}, {"name": "gw"}]);
+            let spec = json!({"parentRefs": parents, "rules": [{"backendRefs": [{"name": "s0", "port": 8080}]}]});
+            world.put(json!({"kind": "HTTPRoute", "metadata": {"name": "rs"}, "spec": spec}));
+        }
     }
 }
