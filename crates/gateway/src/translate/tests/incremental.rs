@@ -126,6 +126,38 @@ fn numbers_of_routes_follow() {
     assert!(gateway_listeners(&world.translate(), "gw")[0].starts_with("http 0"));
 }
 
+#[test]
+fn labels_of_namespaces_matter_at_once() {
+    let mut world = world(1);
+    let selected = json!({"from": "Selector", "selector": {"matchExpressions": [{"key": "kind", "operator": "In", "values": ["infra"]}]}});
+    world.gateway(
+        "gw",
+        json!([{"name": "http", "port": 80, "protocol": "HTTP", "allowedRoutes": {"namespaces": selected}}]),
+    );
+    assert_eq!(routes(&world.translate(), "10.0.0.0:80").len(), 1);
+    for (label, expected) in [("other", 0), ("infra", 1)] {
+        world.put(json!({"kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": {"kind": label}}}));
+        assert_eq!(routes(&world.translate(), "10.0.0.0:80").len(), expected, "{label}");
+    }
+}
+
+#[test]
+fn routes_follow_listener_sets() {
+    let mut world = world(0);
+    world.put(json!({"kind": "Gateway", "metadata": {"name": "gw"}, "spec": {"gatewayClassName": "weir",
+        "allowedListeners": {"namespaces": {"from": "Same"}}, "listeners": [{"name": "http", "port": 81, "protocol": "HTTP"}]}}));
+    let spec = json!({"parentRefs": [{"name": "s", "kind": "ListenerSet"}], "rules": [{"backendRefs": [{"name": "v1", "port": 8080}]}]});
+    world.put(json!({"kind": "HTTPRoute", "metadata": {"name": "r"}, "spec": spec}));
+    world.translate();
+    for host in ["a.com", "b.com"] {
+        let listeners = json!([{"name": "a", "port": 80, "protocol": "HTTP", "hostname": host}]);
+        world.put(json!({"kind": "ListenerSet", "metadata": {"name": "s"}, "spec": {"parentRef": {"name": "gw"}, "listeners": listeners}}));
+        assert_eq!(routes(&world.translate(), "10.0.0.0:80"), [format!("{host}/* infra:v1:8080")]);
+    }
+    world.snapshot.listener_sets.clear();
+    assert_eq!(world.translate().desired.frontends.len(), 1);
+}
+
 /// On one address a Gateway's listener takes the requests for its hostname from another Gateway's.
 #[test]
 fn gateways_of_one_address_are_isolated() {
