@@ -6,3 +6,4 @@ pub mod cluster;
 pub mod desired;
 pub mod snapshot;
 pub mod translate;
+pub mod weir;

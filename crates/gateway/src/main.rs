@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use gateway::arguments::{self, Arguments, Command, HELP};
 use gateway::cluster::{self, LeaseName, Options, log};
 use gateway::translate::Settings;
+use gateway::weir::Driver;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::signal::unix::{SignalKind, signal};
@@ -68,16 +69,9 @@ async fn control(arguments: Arguments) -> Result<(), String> {
             _ = interrupt.recv() => {}
         }
     };
-    cluster::run(client, options, Dummy, stop).await;
+    let driver = Driver::new(arguments.state, arguments.socket);
+    cluster::run(client, options, driver, stop).await;
     Ok(())
-}
-
-struct Dummy;
-
-impl cluster::Target for Dummy {
-    async fn apply(&mut self, _desired: &gateway::desired::Desired) -> Result<(), String> {
-        Ok(())
-    }
 }
 
 async fn credentials(arguments: &Arguments) -> Result<Config, String> {

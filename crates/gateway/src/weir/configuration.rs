@@ -1,0 +1,132 @@
+//! The text of the configuration that serves a state.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use super::files::Files;
+use super::word::{Unwritable, name, quoted};
+use super::{backends, routes};
+use crate::desired::{Desired, Frontend, FrontendKind, Tls, TlsTarget};
+
+/// The backend of requests that no route fits.
+const NOT_FOUND: &str = "weir:not-found";
+
+/// A state in files.
+#[derive(Debug, Default)]
+pub struct Configuration {
+    pub text: String,
+    /// Lists of certificates by path.
+    pub lists: Vec<List>,
+    /// Frontends and backends that cannot be written: one line each.
+    pub problems: Vec<String>,
+}
+
+/// A list of certificates.
+#[derive(Debug)]
+pub struct List {
+    pub path: String,
+    pub text: String,
+}
+
+const HEAD: &str = "# Written by weir-gateway: changes are lost.\nglobal\n    reload in-place\n\ndefaults\n    mode http\n    timeout connect 5s\n    \
+                    timeout client 60s\n    timeout server 60s\n    timeout tunnel 1h\n    option redispatch\n";
+
+/// Returns the configuration of a state whose files are in a folder.
+pub fn write(desired: &Desired, folder: &Path) -> Configuration {
+    let files = Files { folder };
+    let mut result = Configuration { text: HEAD.into(), ..Configuration::default() };
+    let _ = writeln!(result.text, "\nbackend {NOT_FOUND}\n    http-request return status 404");
+    for (backend_name, backend) in &desired.backends {
+        let start = result.text.len();
+        if let Err(error) = backends::push(backend_name, backend, &files, &mut result.text) {
+            result.text.truncate(start);
+            let _ = writeln!(result.text, "\nbackend {backend_name}\n    http-request return status 500");
+            result.problems.push(format!("backend {backend_name}: {error}"));
+        }
+    }
+    for (socket, frontend) in &desired.frontends {
+        let start = result.text.len();
+        if let Err(error) = push_frontend(*socket, frontend, &files, &mut result) {
+            result.text.truncate(start);
+            result.problems.push(format!("frontend {socket}: {error}"));
+        }
+    }
+    result
+}
+
+fn push_frontend(
+    socket: SocketAddr,
+    frontend: &Frontend,
+    files: &Files<'_>,
+    result: &mut Configuration,
+) -> Result<(), Unwritable> {
+    let title = socket.to_string().replace(['[', ']'], "");
+    let own = format!("weir:{title}");
+    match &frontend.kind {
+        FrontendKind::Http { tls, routes } => {
+            let _ = write!(result.text, "\nfrontend {own}\n    bind {socket}");
+            if let Some(tls) = tls {
+                push_tls(&title, tls, files, result)?;
+            }
+            let _ = writeln!(
+                result.text,
+                "\n    option forwardfor\n    http-request set-var(txn.weir_host) req.fhdr(host),host_only,lower"
+            );
+            routes::push(routes, &mut result.text)?;
+            let _ = writeln!(result.text, "    default_backend {NOT_FOUND}");
+        }
+        FrontendKind::Tcp { backend } => {
+            let backend = name("a backend", backend)?;
+            let _ = writeln!(
+                result.text,
+                "\nfrontend {own}\n    mode tcp\n    bind {socket}\n    default_backend {backend}"
+            );
+        }
+        FrontendKind::Tls { names } => {
+            let _ = writeln!(
+                result.text,
+                "\nfrontend {own}\n    mode tcp\n    bind {socket}\n    tcp-request inspect-delay 5s\n    \
+                 tcp-request content accept if {{ req.ssl_hello_type 1 }}"
+            );
+            let mut ordered: Vec<_> = names.iter().collect();
+            ordered.sort_by_key(|(name, _)| (name.starts_with('*'), std::cmp::Reverse(name.len())));
+            for (server_name, target) in ordered {
+                // One that is decrypted here needs a frontend of its own.
+                let TlsTarget::Passthrough { backend } = target else { continue };
+                let condition = match server_name.strip_prefix('*') {
+                    Some("") => "-m found".to_owned(),
+                    Some(suffix) => format!("-m end -i -- {}", quoted("a server name", suffix)?),
+                    None => format!("-m str -i -- {}", quoted("a server name", server_name)?),
+                };
+                let backend = name("a backend", backend)?;
+                let _ = writeln!(result.text, "    use_backend {backend} if {{ req.ssl_sni {condition} }}");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn push_tls(title: &str, tls: &Tls, files: &Files<'_>, result: &mut Configuration) -> Result<(), Unwritable> {
+    let mut list = String::new();
+    for (server_name, certificates) in &tls.certificates {
+        for certificate in certificates {
+            let filter =
+                if server_name == "*" { "" } else { name("a hostname", server_name.trim_start_matches("*."))? };
+            let star = if server_name.starts_with("*.") { "*." } else { "" };
+            let _ = writeln!(list, "{} {star}{filter}", files.certificate(name("a certificate", certificate)?));
+        }
+    }
+    let path = files.folder.join("lists").join(format!("{title}.list")).to_string_lossy().into_owned();
+    let _ = write!(result.text, " ssl crt-list {} alpn h2,http/1.1", quoted("a path", &path)?);
+    if !tls.certificates.contains_key("*") {
+        let _ = write!(result.text, " strict-sni");
+    }
+    if let Some(clients) = &tls.clients {
+        let verify = if clients.optional { "optional crt-ignore-err all ca-ignore-err all" } else { "required" };
+        let authorities = files.authorities(name("a bundle", &clients.authorities)?);
+        let _ = write!(result.text, " ca-file {} verify {verify}", quoted("a path", &authorities)?);
+    }
+    result.lists.push(List { path, text: list });
+    Ok(())
+}
