@@ -69,7 +69,8 @@ async fn control(arguments: Arguments) -> Result<(), String> {
             _ = interrupt.recv() => {}
         }
     };
-    let driver = Driver::new(arguments.state, arguments.socket);
+    let mut driver = Driver::new(arguments.state, arguments.socket);
+    driver.prepare()?;
     cluster::run(client, options, driver, stop).await;
     Ok(())
 }

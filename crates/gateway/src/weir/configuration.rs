@@ -36,7 +36,18 @@ const HEAD: &str = "# Written by weir-gateway: changes are lost.\nglobal\n    re
 pub fn write(desired: &Desired, folder: &Path) -> Configuration {
     let files = Files { folder };
     let mut result = Configuration { text: HEAD.into(), ..Configuration::default() };
-    let _ = writeln!(result.text, "\nbackend {NOT_FOUND}\n    http-request return status 404");
+    // Weir needs a listener, and probes an address that is always there.
+    let ready = quoted("a path", &format!("unix@{}", folder.join("ready.sock").display()));
+    match ready {
+        Ok(ready) => {
+            let _ =
+                writeln!(result.text, "\nfrontend weir:ready\n    bind {ready}\n    http-request return status 200");
+        }
+        Err(error) => result.problems.push(format!("{}: {error}", folder.display())),
+    }
+    if !desired.backends.contains_key(NOT_FOUND) {
+        let _ = writeln!(result.text, "\nbackend {NOT_FOUND}\n    http-request return status 404");
+    }
     for (backend_name, backend) in &desired.backends {
         let start = result.text.len();
         if let Err(error) = backends::push(backend_name, backend, &files, &mut result.text) {

@@ -38,6 +38,17 @@ impl Driver {
         Self { folder, socket, applied: None, problems: BTreeSet::new() }
     }
 
+    /// Writes the files of a state without any object if there are none, so that Weir can be started.
+    ///
+    /// # Errors
+    /// A line that names the directory.
+    pub fn prepare(&mut self) -> Result<(), String> {
+        if self.folder.join("weir.cfg").exists() {
+            return Ok(());
+        }
+        self.write(&Desired::default()).map_err(|error| format!("{}: {error}", self.folder.display()))
+    }
+
     /// Writes the files of a state.
     fn write(&mut self, desired: &Desired) -> io::Result<()> {
         let files = Files { folder: &self.folder };
