@@ -14,6 +14,9 @@ use super::routes::{Entry, EntryKind};
 /// The backend of requests that no route of their listener fits.
 pub const NOT_FOUND: &str = "weir:not-found";
 
+/// The backend of connections that no route of their listener fits: it has no servers.
+pub const REFUSED: &str = "weir:refused";
+
 /// Precedes no other order: times begin with digits.
 const LAST: &str = "~";
 
@@ -114,7 +117,7 @@ fn kind(table: &Table, listeners: &[&Listener], isolation: &Isolation, socket: S
         Protocol::Https => {
             Some(FrontendKind::Http { tls: Some(tls(listeners)), routes: routes(table, isolation, socket) })
         }
-        Protocol::Tls => Some(FrontendKind::Tls { names: names(table) }),
+        Protocol::Tls => Some(FrontendKind::Tls { names: names(table, isolation, socket) }),
         Protocol::Tcp => table.tcp.values().next().map(|backend| FrontendKind::Tcp { backend: backend.clone() }),
     }
 }
@@ -173,10 +176,14 @@ fn tls(listeners: &[&Listener]) -> Tls {
     }
 }
 
-fn names(table: &Table) -> BTreeMap<String, TlsTarget> {
+/// The targets of names, with those of listeners whose connections must not reach a less specific one.
+fn names(table: &Table, isolation: &Isolation, socket: SocketAddr) -> BTreeMap<String, TlsTarget> {
     let mut result: BTreeMap<String, TlsTarget> = BTreeMap::new();
     for (key, target) in &table.tls {
         result.entry(key.name.clone()).or_insert_with(|| target.clone());
+    }
+    for host in isolation.overlapping(socket) {
+        result.entry(host.to_owned()).or_insert_with(|| TlsTarget::Passthrough { backend: REFUSED.to_owned() });
     }
     result
 }

@@ -8,7 +8,7 @@ use crate::snapshot::ObjectKey;
 
 use super::backends::BackendPlan;
 use super::endpoints::Endpoints;
-use super::frontends::NOT_FOUND;
+use super::frontends::{NOT_FOUND, REFUSED};
 
 /// A plan with the number of routes that use it.
 #[derive(Debug)]
@@ -27,9 +27,10 @@ pub struct Pools {
 
 impl Default for Pools {
     fn default() -> Self {
-        let plan = Arc::new(BackendPlan::new(NOT_FOUND.to_owned(), BackendKind::Status(404)));
+        let not_found = Arc::new(BackendPlan::new(NOT_FOUND.to_owned(), BackendKind::Status(404)));
+        let refused = Arc::new(BackendPlan::new(REFUSED.to_owned(), BackendKind::Tcp));
         let mut pools = Self { slots: BTreeMap::new(), stale: BTreeSet::new(), built: BTreeMap::new() };
-        pools.insert(&[plan]);
+        pools.insert(&[not_found, refused]);
         pools
     }
 }

@@ -92,6 +92,24 @@ fn connections_with_tls_have_names() {
 }
 
 #[test]
+fn listeners_with_tls_are_isolated() {
+    let mut world = World::new();
+    let listener = |name: &str, host: &str| json!({"name": name, "port": 443, "protocol": "TLS", "hostname": host, "tls": {"mode": "Passthrough"}});
+    world.gateway("gw", json!([listener("all", ""), listener("one", "*.a.com")]));
+    let parent = json!({"name": "gw", "sectionName": "all"});
+    world.put(route("TLSRoute", "r", parent, &["*.com", "b.a.com"], json!([{"backendRefs": to("v1")}])));
+    let translation = world.translate();
+    let FrontendKind::Tls { names } = &translation.desired.frontends[&"10.0.0.0:443".parse().unwrap()].kind else {
+        panic!()
+    };
+    let backend = |name: &str| TlsTarget::Passthrough { backend: name.to_owned() };
+    let expected =
+        [("*.a.com".to_owned(), backend("weir:refused")), ("*.com".to_owned(), backend("infra:v1:8080:tcp"))];
+    assert_eq!(*names, expected.into());
+    assert!(translation.desired.backends["weir:refused"].servers.is_empty());
+}
+
+#[test]
 fn connections_reach_the_oldest_route() {
     let mut world = World::new();
     world.gateway("gw", json!([{"name": "tcp", "port": 9000, "protocol": "TCP"}]));
