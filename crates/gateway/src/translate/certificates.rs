@@ -12,6 +12,7 @@ use rustls::sign::CertifiedKey;
 use crate::snapshot::{ConfigMap, ObjectKey, Secret, Snapshot};
 
 use super::model::ObjectRef;
+use super::names;
 use super::references::{Referrer, Target, is_permitted};
 
 /// The largest object of Kubernetes is not much larger.
@@ -84,7 +85,11 @@ pub fn certificate(
     if !is_permitted(&snapshot.reference_grants, from, Target { kind: "Secret", key: &key }) {
         return Err(RefError::NotPermitted(format!("no ReferenceGrant permits the reference to Secret {key}")));
     }
-    let secret = snapshot.secrets.get(&key).ok_or_else(|| RefError::Missing(format!("Secret {key} does not exist")))?;
+    let secret = snapshot
+        .secrets
+        .get(&key)
+        .filter(|_| names::is_valid(&key))
+        .ok_or_else(|| RefError::Missing(format!("Secret {key} does not exist")))?;
     let pem = checked.pem(&key, secret).ok_or_else(|| {
         RefError::Malformed(format!(
             "Secret {key} has no valid certificate and private key in PEM as tls.crt and tls.key"

@@ -5,6 +5,7 @@ use crate::snapshot::{ObjectKey, Service, Snapshot};
 
 use super::filters::{self, Unsupported};
 use super::model::BackendRef;
+use super::names;
 use super::policies::{Encryption, PolicyTable};
 use super::references::{Referrer, Target, is_permitted};
 
@@ -93,7 +94,7 @@ impl Resolver<'_> {
             ));
         }
         let missing = || failure("BackendNotFound", format!("Service {key} does not exist"));
-        let service = self.snapshot.services.get(&key).ok_or_else(missing)?;
+        let service = self.snapshot.services.get(&key).filter(|_| names::is_valid(&key)).ok_or_else(missing)?;
         let weight = reference.weight.map_or(1, |w| u32::try_from(w).unwrap_or(0).min(1_000_000));
         let mut member = Member {
             service: key,

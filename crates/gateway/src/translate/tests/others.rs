@@ -286,6 +286,22 @@ fn gateways_send_their_certificates() {
     assert!(!world.translate().desired.backends.contains_key("infra:v1:8080"));
 }
 
+/// Names of which Weir's would be cut are not served: two of them might become one.
+#[test]
+fn names_are_not_cut() {
+    let mut world = World::new();
+    world.gateway("gw", json!([{"name": "http", "port": 80, "protocol": "HTTP"}]));
+    let long = "x".repeat(254);
+    world.service(&long, json!([{"port": 8080}]), 1);
+    world.put(route("HTTPRoute", "r", json!({"name": "gw"}), &[], json!([{"backendRefs": to(&long)}])));
+    let translation = world.translate();
+    assert_eq!(route_conditions(&translation, "r"), ["Accepted=True/Accepted ResolvedRefs=False/BackendNotFound"]);
+    assert_eq!(backend(&translation, "infra:r:h0.0"), "Status(500)");
+    world.put(route("HTTPRoute", &long, json!({"name": "gw"}), &[], json!([{"backendRefs": to("v1")}])));
+    let status = &world.translate().statuses.http_routes[&ObjectKey::new(NAMESPACE, &*long)];
+    assert!(show(&status.parents[0].conditions).starts_with("Accepted=False/UnsupportedValue"));
+}
+
 /// Names that an apiserver does not admit: nothing of them gets into a name of Weir.
 #[test]
 fn hostile_names_are_harmless() {
