@@ -17,7 +17,7 @@ impl std::fmt::Display for Unwritable {
 /// The longest value in bytes.
 const LONGEST: usize = 8 * 1024;
 
-/// Returns a value as one word: in strong quotes, in which every other character stands for itself.
+/// Returns a value as one word: in strong quotes, in which every other character is literal.
 pub fn quoted(setting: &'static str, value: &str) -> Result<String, Unwritable> {
     if value.len() > LONGEST || value.chars().any(char::is_control) {
         return Err(Unwritable { setting });
@@ -25,12 +25,12 @@ pub fn quoted(setting: &'static str, value: &str) -> Result<String, Unwritable> 
     Ok(format!("'{}'", value.replace('\'', r"'\''")))
 }
 
-/// Returns a value as a word where a log format is expected: it stands for itself.
+/// Returns a value as a word where a log format is expected: all of it is literal.
 pub fn format(setting: &'static str, value: &str) -> Result<String, Unwritable> {
     quoted(setting, &literal(value))
 }
 
-/// Returns a text as a part of a log format that stands for itself.
+/// Returns a text as a part of a log format that is literal.
 pub fn literal(value: &str) -> String {
     value.replace('%', "%%")
 }
