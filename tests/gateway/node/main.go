@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -34,6 +35,10 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		log.Fatal(err)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 
@@ -45,7 +50,7 @@ func main() {
 		}
 	}
 	factory := informers.NewSharedInformerFactory(client, 0)
-	node := newNode(client, factory, os.Args[2], os.Args[3])
+	node := newNode(client, objects, factory, os.Args[2], os.Args[3])
 	handler := cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { signalChange() },
 		UpdateFunc: func(any, any) { signalChange() },

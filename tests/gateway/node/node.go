@@ -15,14 +15,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 )
 
-// node keeps pods, EndpointSlices and statuses in accord with Deployments and Services.
+// node keeps pods, EndpointSlices and statuses in accord with Deployments and Services, and removes deleted namespaces.
 type node struct {
 	client    kubernetes.Interface
+	objects   dynamic.Interface
 	factory   informers.SharedInformerFactory
 	echo      string
 	directory string
@@ -31,9 +33,9 @@ type node struct {
 	running map[string]*process
 }
 
-func newNode(client kubernetes.Interface, factory informers.SharedInformerFactory, echo, directory string) *node {
+func newNode(client kubernetes.Interface, objects dynamic.Interface, factory informers.SharedInformerFactory, echo, directory string) *node {
 	return &node{
-		client: client, factory: factory, echo: echo, directory: directory,
+		client: client, objects: objects, factory: factory, echo: echo, directory: directory,
 		running: map[string]*process{},
 	}
 }
@@ -41,6 +43,7 @@ func newNode(client kubernetes.Interface, factory informers.SharedInformerFactor
 func (n *node) informers() []cache.SharedIndexInformer {
 	return []cache.SharedIndexInformer{
 		n.factory.Apps().V1().Deployments().Informer(),
+		n.factory.Core().V1().Namespaces().Informer(),
 		n.factory.Core().V1().Pods().Informer(),
 		n.factory.Core().V1().Services().Informer(),
 		n.factory.Core().V1().Secrets().Informer(),
@@ -58,7 +61,7 @@ func (n *node) reconcile(ctx context.Context) error {
 	for _, deployment := range deployments {
 		errs = append(errs, n.reconcileDeployment(ctx, deployment))
 	}
-	errs = append(errs, n.reconcilePods(ctx), n.reconcileServices(ctx))
+	errs = append(errs, n.reconcilePods(ctx), n.reconcileServices(ctx), n.reconcileNamespaces(ctx))
 	return errors.Join(errs...)
 }
 
