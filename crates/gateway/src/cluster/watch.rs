@@ -132,7 +132,7 @@ impl<K: Kind> Watch<K> {
             Event::Init => self.list = Objects::new(),
             Event::InitApply(object) => {
                 if let Some(entry) = self.reduced(object) {
-                    let object = self.former(&entry.key, &entry.object).unwrap_or_else(|| Arc::new(entry.object));
+                    let object = self.former(&entry.key, &entry.object).unwrap_or_else(|| compact(&entry.object));
                     self.list.insert(entry.key, object);
                 }
             }
@@ -140,7 +140,7 @@ impl<K: Kind> Watch<K> {
             Event::Apply(object) => {
                 let Some(entry) = self.reduced(object) else { return };
                 if self.former(&entry.key, &entry.object).is_none() {
-                    K::objects_mut(&mut self.store.lock().snapshot).insert(entry.key, Arc::new(entry.object));
+                    K::objects_mut(&mut self.store.lock().snapshot).insert(entry.key, compact(&entry.object));
                     self.store.announce();
                 }
             }
@@ -197,6 +197,11 @@ impl<K: Kind> Watch<K> {
             self.store.listed(&self.subject);
         }
     }
+}
+
+/// Returns a copy without the spare capacity that the decoder has left: it is half of a route.
+fn compact<K: Clone>(object: &K) -> Arc<K> {
+    Arc::new(object.clone())
 }
 
 /// An object and its name.
