@@ -51,6 +51,10 @@ func main() {
 	}
 	factory := informers.NewSharedInformerFactory(client, 0)
 	node := newNode(client, objects, factory, os.Args[2], os.Args[3])
+	if err := node.register(ctx); err != nil {
+		log.Fatal(err)
+	}
+	go func() { log.Fatal(node.logs.serve()) }()
 	handler := cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { signalChange() },
 		UpdateFunc: func(any, any) { signalChange() },

@@ -31,12 +31,13 @@ type node struct {
 	// The number of pods that were ever started.
 	pods    int
 	running map[string]*process
+	logs    *logs
 }
 
 func newNode(client kubernetes.Interface, objects dynamic.Interface, factory informers.SharedInformerFactory, echo, directory string) *node {
 	return &node{
 		client: client, objects: objects, factory: factory, echo: echo, directory: directory,
-		running: map[string]*process{},
+		running: map[string]*process{}, logs: &logs{outputs: map[string]*output{}},
 	}
 }
 
@@ -86,7 +87,7 @@ func (n *node) reconcileDeployment(ctx context.Context, deployment *appsv1.Deplo
 				},
 				Spec: *deployment.Spec.Template.Spec.DeepCopy(),
 			}
-			pod.Spec.NodeName = "node"
+			pod.Spec.NodeName = nodeName
 			if _, err := n.client.CoreV1().Pods(deployment.Namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 				return fmt.Errorf("pod %s: %w", name, err)
 			}

@@ -53,19 +53,23 @@ func (n *node) start(ctx context.Context, pod *corev1.Pod) (*process, error) {
 	if ports == nil {
 		return process, nil
 	}
-	output, err := os.Create(filepath.Join(n.directory, pod.Namespace+"."+pod.Name+".log"))
+	process.command = exec.Command("ip", "netns", "exec", space, n.echo)
+	process.command.Env = environment
+	reader, writer, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	defer output.Close()
-	process.command = exec.Command("ip", "netns", "exec", space, n.echo)
-	process.command.Env = environment
-	process.command.Stdout, process.command.Stderr = output, output
+	defer writer.Close()
+	process.command.Stdout, process.command.Stderr = writer, writer
 	process.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := process.command.Start(); err != nil {
+		_ = reader.Close()
 		return nil, err
 	}
+	output := n.logs.add(pod)
 	go func() {
+		output.read(reader)
+		_ = reader.Close()
 		_ = process.command.Wait()
 		close(process.ended)
 	}()
