@@ -74,7 +74,7 @@ func (n *node) reconcileDeployment(ctx context.Context, deployment *appsv1.Deplo
 	}
 	ready := 0
 	for i := range max(wanted, 20) {
-		name := fmt.Sprintf("%s-%d", deployment.Name, i)
+		name := fmt.Sprintf("%s-6d5f7c9b4-%05d", deployment.Name, i)
 		pod, err := n.factory.Core().V1().Pods().Lister().Pods(deployment.Namespace).Get(name)
 		switch {
 		case i < wanted && apierrors.IsNotFound(err):

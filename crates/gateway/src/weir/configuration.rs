@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use super::files::Files;
-use super::word::{Unwritable, name, quoted};
+use super::word::{Unwritable, format, name, quoted};
 use super::{backends, routes};
 use crate::desired::{Desired, Frontend, FrontendKind, Tls, TlsTarget};
 
@@ -84,6 +84,9 @@ fn push_frontend(
                 result.text,
                 "\n    option forwardfor\n    http-request set-var(txn.weir_host) req.fhdr(host),host_only,lower"
             );
+            if let Some(tls) = tls {
+                push_misdirected(&tls.hostnames, &mut result.text)?;
+            }
             routes::push(routes, &mut result.text)?;
             let _ = writeln!(result.text, "    default_backend {NOT_FOUND}");
         }
@@ -115,6 +118,34 @@ fn push_frontend(
             }
         }
     }
+    Ok(())
+}
+
+/// Appends the rules that answer 421 where the listener of a request's host is not that of the handshake's server name.
+fn push_misdirected(hostnames: &[String], text: &mut String) -> Result<(), Unwritable> {
+    if hostnames.len() < 2 {
+        return Ok(());
+    }
+    let mut ordered: Vec<&String> = hostnames.iter().collect();
+    // The most specific one is written last.
+    ordered.sort_by_key(|hostname| (!hostname.starts_with('*'), hostname.len()));
+    for hostname in ordered {
+        let condition = match hostname.strip_prefix('*') {
+            Some("") => "-m found".to_owned(),
+            Some(suffix) => format!("-m end -- {}", quoted("a hostname", suffix)?),
+            None => format!("-m str -- {}", quoted("a hostname", hostname)?),
+        };
+        let value = format("a hostname", hostname)?;
+        let _ = writeln!(
+            text,
+            "    http-request set-var-fmt(txn.weir_listener) {value} if {{ var(txn.weir_host) {condition} }}\n    \
+             http-request set-var-fmt(txn.weir_named) {value} if {{ ssl_fc_sni,lower {condition} }}"
+        );
+    }
+    let _ = writeln!(
+        text,
+        "    http-request return status 421 if {{ ssl_fc_has_sni }} !{{ var(txn.weir_listener),strcmp(txn.weir_named) eq 0 }}"
+    );
     Ok(())
 }
 

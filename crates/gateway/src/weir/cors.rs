@@ -39,9 +39,19 @@ pub fn push(cors: &Cors, text: &mut String) -> Result<(), Unwritable> {
             let _ = write!(preflight, " hdr {field} {}", quoted("a value of cors", &value)?);
         }
     }
+    if !cors.expose_headers.is_empty() {
+        let _ = write!(
+            preflight,
+            " hdr access-control-expose-headers {}",
+            quoted("a value of cors", &list(&cors.expose_headers)?)?
+        );
+    }
+    let is_preflight =
+        "METH_OPTIONS { var(txn.weir_origin) -m found } { req.fhdr(access-control-request-method) -m found }";
     let _ = writeln!(
         text,
-        "    http-request return status 204{preflight} hdr access-control-max-age {} hdr vary origin if METH_OPTIONS {{ req.fhdr(access-control-request-method) -m found }} {accepted}",
+        "    http-request return status 204{preflight} hdr access-control-max-age {} hdr vary origin if {is_preflight} {accepted}\n    \
+         http-request return status 204 hdr vary origin if {is_preflight}",
         cors.max_age
     );
     let _ = writeln!(
