@@ -54,6 +54,7 @@ targets! {
     quic_hello,
     regex,
     resp,
+    route_key,
     runtime_line,
     shared_counts,
     socks4,

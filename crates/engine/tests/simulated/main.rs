@@ -129,6 +129,7 @@ mod retries;
 mod retry_on;
 mod reuse;
 mod reversing;
+mod routing;
 mod rule_costs;
 mod runtime;
 mod scripts;

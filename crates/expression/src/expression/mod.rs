@@ -123,7 +123,9 @@ pub trait Names {
         let list = lists.file(ListName::parse(name).reference(), usage, self.line(), read)?;
         lists.lookup(list, method, ignore_case, content).map_err(|(at, why)| {
             let line = lists.line(list, at);
-            format!("{why} at line {line} of file '{name}'")
+            // Further lines show the place in the entry.
+            let (why, rest) = why.split_at(why.find('\n').unwrap_or(why.len()));
+            format!("{why} at line {line} of file '{name}'{rest}")
         })
     }
 

@@ -69,6 +69,8 @@ impl Names for FewNames {
             "n.map" => b"12 144\n144 1\n",
             "i.map" => b"10.0.0.0/8 192.0.2.1\n10.1.0.0/16 192.0.2.2\n",
             "r.map" => b"^host-([0-9]+)$ n\\1\n",
+            "routes.map" => b"# Routes\n*/* all\nexample.com/a/* a\nexample.com/a/*;header:x=1 x\n",
+            "bad-routes.map" => b"*/* all\na.b/;method:GET b\n",
             "rsa.pub" => include_bytes!("../../tests/keys/rsa.pub"),
             "rsa.crt" => include_bytes!("../../tests/keys/rsa.crt"),
             "p256.pub" => include_bytes!("../../tests/keys/p256.pub"),

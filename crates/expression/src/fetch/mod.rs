@@ -19,6 +19,7 @@ mod parameter;
 mod payload;
 mod process;
 mod request;
+mod route;
 mod side;
 mod stream;
 mod tls;
@@ -216,6 +217,7 @@ pub const FAMILIES: &[&[Fetch]] = &[
     payload::TABLE,
     process::TABLE,
     request::TABLE,
+    route::TABLE,
     stream::TABLE,
     tls::TABLE,
     tls_details::CLIENTS,

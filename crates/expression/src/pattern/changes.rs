@@ -1,7 +1,11 @@
 //! Pattern lists that change at run time: removals and additions, relative to the initial entries. Readers take no lock
 //! while a list has never been changed. Must never read a file.
 
-use super::{Entries, Key, List, Lists, Lookup, MatchedEntry, PatternIndex, PatternSet, Regex, Steps, Texts, View};
+use super::RouteRequest;
+use super::subject::Sample;
+use super::{
+    Entries, Hit, Key, List, Lists, Lookup, MatchedEntry, PatternIndex, PatternSet, Regex, Steps, Texts, View,
+};
 use crate::sample::{Exhausted, Value};
 use base::AppendOnlyVec;
 use base::append_only_vec::Full;
@@ -230,15 +234,24 @@ impl Layer {
     fn add(&mut self, key: &[u8], value: &[u8], reference: u64) -> Result<(), String> {
         let at = PatternIndex::try_from(self.slots.0.len()).map_err(|_| "too many patterns".to_owned())?;
         self.slots.0.push(Slot { key: key.into(), value: value.into(), reference, alive: true });
-        for set in &mut self.sets {
-            if let Err(why) = set.insert(at, &self.slots) {
-                // The index remains in the sets before this one, but the slot is dead.
-                self.slots.0[at as usize].alive = false;
+        for which in 0..self.sets.len() {
+            if let Err(why) = self.sets[which].insert(at, &self.slots) {
+                match which {
+                    0 => drop(self.slots.0.pop()),
+                    // The index remains in the sets before this one, but the slot is dead.
+                    _ => self.bury(at),
+                }
                 return Err(why);
             }
         }
         self.live += 1;
         Ok(())
+    }
+
+    /// Marks a slot as dead.
+    fn bury(&mut self, at: PatternIndex) {
+        self.slots.0[at as usize].alive = false;
+        self.sets.iter_mut().for_each(|set| set.remove(at, &self.slots));
     }
 
     fn alive(&self, at: PatternIndex) -> bool {
@@ -303,20 +316,44 @@ impl Change {
         value: Value<'_>,
         steps: &Steps,
     ) -> Result<Option<MatchedEntry<'s>>, Exhausted> {
+        self.find_sample(lookup, &Sample::Value(value), steps)
+    }
+
+    /// Returns the entry of a table of routes that fits a request best.
+    ///
+    /// # Errors
+    /// The steps or the budget of the evaluation are exhausted.
+    pub fn find_route<'s>(
+        &'s self,
+        lookup: &'s Lookup,
+        request: &RouteRequest<'_>,
+        steps: &Steps,
+    ) -> Result<Option<MatchedEntry<'s>>, Exhausted> {
+        self.find_sample(lookup, &Sample::Request(request), steps)
+    }
+
+    fn find_sample<'s>(
+        &'s self,
+        lookup: &'s Lookup,
+        sample: &Sample<'_>,
+        steps: &Steps,
+    ) -> Result<Option<MatchedEntry<'s>>, Exhausted> {
         let base = &lookup.base;
         let alive = |at| !self.dead.contains(&at);
-        let old = if self.base { base.set.find_within(value, &*self.entries, &alive, steps)? } else { None };
+        let old = if self.base { sample.find(&base.set, &*self.entries, &alive, steps)? } else { None };
         if let Some(hit) = old
             && !base.set.finest_counts()
         {
             return Ok(Some(self.base_entry(hit.at)));
         }
-        let new = match self.layer.sets.get(lookup.view) {
-            Some(set) => set.find_within(value, &self.layer.slots, &|at| self.layer.alive(at), steps)?,
+        let added = self.layer.sets.get(lookup.view);
+        let new = match added {
+            Some(set) => sample.find(set, &self.layer.slots, &|at| self.layer.alive(at), steps)?,
             None => None,
         };
+        let loses = |old: Hit, new: Hit| added.is_some_and(|added| !base.set.precedes(old, added, new));
         Ok(match (old, new) {
-            (Some(old), new) if new.is_none_or(|new| new.weight <= old.weight) => Some(self.base_entry(old.at)),
+            (Some(old), new) if new.is_none_or(|new| !loses(old, new)) => Some(self.base_entry(old.at)),
             (_, Some(new)) => {
                 let slot = self.layer.slots.0.get(new.at as usize);
                 // Methods without patterns return index 0, even without entries.
@@ -482,7 +519,7 @@ impl Change {
             self.dead.insert(at);
         }
         for at in added {
-            self.layer.slots.0[at as usize].alive = false;
+            self.layer.bury(at);
             self.layer.live -= 1;
         }
         fallen.extend(self.layer.compact(&self.views, self.key));

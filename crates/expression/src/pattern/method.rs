@@ -34,6 +34,8 @@ pub enum Method {
     Dir,
     /// `dom`: a part between dots is the text.
     Dom,
+    /// The request fits the route: a table of routes, which has no name in ACLs.
+    Route,
 }
 
 impl Method {
@@ -76,6 +78,7 @@ impl Method {
             Self::End => "end",
             Self::Dir => "dir",
             Self::Dom => "dom",
+            Self::Route => "route",
         }
     }
 
@@ -98,9 +101,15 @@ impl Method {
             Self::Int | Self::Dotted => Some(Type::Int),
             Self::Ip => Some(Type::Addr),
             Self::Bin => Some(Type::Bin),
-            Self::Len | Self::Str | Self::Sub | Self::Reg | Self::Beg | Self::End | Self::Dir | Self::Dom => {
-                Some(Type::Str)
-            }
+            Self::Len
+            | Self::Str
+            | Self::Sub
+            | Self::Reg
+            | Self::Beg
+            | Self::End
+            | Self::Dir
+            | Self::Dom
+            | Self::Route => Some(Type::Str),
         }
     }
 

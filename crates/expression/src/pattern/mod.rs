@@ -17,9 +17,11 @@ mod network;
 mod numbers;
 mod object;
 mod regex;
+mod route;
 mod set;
 mod single;
 mod string;
+mod subject;
 
 pub use automaton::Steps;
 pub use changes::{Change, ChangeError, EntrySelector, ListEvent, ListState, ListStates};
@@ -33,5 +35,6 @@ pub use method::Method;
 pub use network::Network;
 pub use object::{Content, List, ListLine, Lists, Lookup, MatchedEntry, Registry, Use, View};
 pub use regex::{Places, Regex, Search, pcre2_version};
+pub use route::{RouteKey, RouteRequest};
 pub use set::{Hit, PatternSet};
 pub use string::compare;

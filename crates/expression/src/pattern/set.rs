@@ -7,7 +7,8 @@ use super::integer::range;
 use super::many::{Parts, Regexes};
 use super::network::Network;
 use super::numbers::Numbers;
-use super::{Key, Method, Regex, Steps};
+use super::route::Routes;
+use super::{Key, Method, Regex, RouteRequest, Steps};
 use crate::sample::{Context, Exhausted, Type, Value, cast};
 use config::text::from_bytes;
 
@@ -44,6 +45,8 @@ enum Patterns {
     /// Substrings.
     Parts(Parts),
     Regexes(Regexes),
+    /// Routes of requests.
+    Routes(Box<Routes>),
 }
 
 impl PatternSet {
@@ -59,6 +62,7 @@ impl PatternSet {
             Method::Beg => Patterns::Affixes(Affixes::new(Side::Start, form, key)),
             Method::End => Patterns::Affixes(Affixes::new(Side::End, form, key)),
             Method::Reg => Patterns::Regexes(Regexes::new(ignore_case)),
+            Method::Route => Patterns::Routes(Box::new(Routes::new(key))),
             Method::Sub | Method::Dir | Method::Dom => Patterns::Parts(Parts::new(method, ignore_case)),
         };
         let lowers = ignore_case && matches!(patterns, Patterns::Whole(_) | Patterns::Affixes(_));
@@ -79,7 +83,7 @@ impl PatternSet {
     pub fn is_tree(&self) -> bool {
         !self.ignore_case
             && match self.patterns {
-                Patterns::Networks(_) | Patterns::Whole(_) => true,
+                Patterns::Networks(_) | Patterns::Whole(_) | Patterns::Routes(_) => true,
                 Patterns::Affixes(_) => self.method == Method::Beg,
                 _ => false,
             }
@@ -87,7 +91,16 @@ impl PatternSet {
 
     /// Whether the most specific matching pattern wins, rather than the first.
     pub fn finest_counts(&self) -> bool {
-        matches!(self.method, Method::Ip | Method::Beg)
+        matches!(self.method, Method::Ip | Method::Beg | Method::Route)
+    }
+
+    /// Whether a pattern precedes one of another set of the same method that matches the same sample: it is at least as
+    /// specific.
+    pub fn precedes(&self, hit: Hit, other: &Self, others: Hit) -> bool {
+        match (&self.patterns, &other.patterns) {
+            (Patterns::Routes(own), Patterns::Routes(other)) => own.rank(hit.at) <= other.rank(others.at),
+            _ => others.weight <= hit.weight,
+        }
     }
 
     /// Reserves capacity for `count` patterns.
@@ -123,7 +136,8 @@ impl PatternSet {
     /// Returns the regular expressions that are kept individually: at least all that are not in the automaton.
     pub fn regexes(&self) -> impl Iterator<Item = &Regex> {
         let found = if let Patterns::Regexes(regexes) = &self.patterns { Some(regexes.all()) } else { None };
-        found.into_iter().flatten()
+        let of_routes = if let Patterns::Routes(routes) = &self.patterns { Some(routes.regexes()) } else { None };
+        found.into_iter().flatten().chain(of_routes.into_iter().flatten())
     }
 
     /// Adds the pattern at an index of the list.
@@ -145,8 +159,30 @@ impl PatternSet {
             Patterns::Affixes(affixes) => affixes.insert(at, texts),
             Patterns::Parts(parts) => parts.insert(at),
             Patterns::Regexes(regexes) => regexes.insert(&from_bytes(key), at)?,
+            Patterns::Routes(routes) => routes.insert(at, texts)?,
         }
         Ok(())
+    }
+
+    /// Removes a pattern that is not active any more from the index of a table of routes. Other indexes keep it.
+    pub fn remove(&mut self, at: PatternIndex, texts: &impl Texts) {
+        if let Patterns::Routes(routes) = &mut self.patterns {
+            routes.remove(at, texts);
+        }
+    }
+
+    /// Returns the entry of a table of routes that fits a request best.
+    ///
+    /// # Errors
+    /// The steps or the budget of the evaluation are exhausted.
+    pub fn find_route(
+        &self,
+        request: &RouteRequest<'_>,
+        alive: Alive<'_>,
+        steps: &Steps,
+    ) -> Result<Option<Hit>, Exhausted> {
+        let Patterns::Routes(routes) = &self.patterns else { return Ok(None) };
+        Ok(routes.find(request, alive, steps)?.map(|at| Hit { at, weight: 0 }))
     }
 
     /// Converts a sample for matching: `None` if that fails.
@@ -191,8 +227,12 @@ impl PatternSet {
         alive: Alive<'_>,
         steps: &Steps,
     ) -> Result<Option<Hit>, Exhausted> {
-        if let (Patterns::Regexes(regexes), Some(text)) = (&self.patterns, value.bytes()) {
-            return Ok(regexes.find(text, alive, steps)?.map(|at| Hit { at, weight: 0 }));
+        match (&self.patterns, value.bytes()) {
+            (Patterns::Regexes(regexes), Some(text)) => {
+                return Ok(regexes.find(text, alive, steps)?.map(|at| Hit { at, weight: 0 }));
+            }
+            (Patterns::Routes(_), Some(text)) => return self.find_route(&RouteRequest::of_text(text), alive, steps),
+            _ => {}
         }
         Ok(self.find_simple(value, texts, alive))
     }
@@ -219,7 +259,7 @@ impl PatternSet {
                 Some(Hit { at, weight: if self.method == Method::Beg { length } else { 0 } })
             }
             Patterns::Parts(parts) => parts.find(value.bytes()?, texts, alive).map(first),
-            Patterns::Regexes(_) => None,
+            Patterns::Regexes(_) | Patterns::Routes(_) => None,
         }
     }
 
@@ -228,6 +268,7 @@ impl PatternSet {
         match &self.patterns {
             Patterns::Whole(whole) => whole.like(key, texts),
             Patterns::Affixes(affixes) => affixes.texts.like(key, texts),
+            Patterns::Routes(routes) => routes.like(key, texts),
             Patterns::Networks(networks) => network(key).map(|network| networks.like(network)).unwrap_or_default(),
             Patterns::Numbers(numbers) => {
                 let range = range(&from_bytes(key), self.method.notation());

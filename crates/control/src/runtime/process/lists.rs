@@ -116,7 +116,11 @@ fn which(text: &[u8]) -> EntrySelector<'_> {
 /// Returns HAProxy's message for a rejected change.
 fn sentence(error: ChangeError, kind: Kind) -> String {
     match error {
-        ChangeError::Pattern(why) | ChangeError::Value(why) => format!("{why}.\n"),
+        ChangeError::Pattern(why) | ChangeError::Value(why) => match why.split_once('\n') {
+            // Further lines show the place in the pattern.
+            Some((why, rest)) => format!("{why}.\n{rest}\n"),
+            None => format!("{why}.\n"),
+        },
         ChangeError::Missing => "entry not found.\n".to_owned(),
         ChangeError::Future => {
             let word = kind.name.to_ascii_lowercase();
