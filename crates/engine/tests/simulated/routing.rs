@@ -11,7 +11,8 @@ use crate::messages::*;
 use crate::parts::End;
 use crate::world::*;
 
-const TABLE: &str = "*/a/* a\nb.test/* b\n";
+/// The contents of `routes.map`.
+pub const TABLE: &str = "*/a/* a\nb.test/* b\n";
 
 /// A frontend with a table of routes, and backends that answer with their name.
 fn routed(more: &str) -> Worlds {
@@ -20,7 +21,7 @@ fn routed(more: &str) -> Worlds {
     for name in ["a", "b", "none"] {
         text += &format!("backend {name}\n http-request return status 200 hdr at {name}\n");
     }
-    config(&text).global(SOCKET).file(TABLE)
+    config(&text).global(SOCKET)
 }
 
 fn at(head: &str) -> String {

@@ -103,6 +103,7 @@ pub fn read_file(name: &str) -> io::Result<Vec<u8>> {
         "none.crl" => &files().revoking_none,
         "client.crl" => &files().revoking_client,
         "certs.list" => &"# names\na.pem [alpn http/1.1] a.example\n".to_owned(),
+        "routes.map" => &crate::routing::TABLE.to_owned(),
         "ticket.keys" => &TICKET_KEYS.map(|key| key.repeat(16) + "\n").concat(),
         _ => {
             let number = name.strip_prefix('o').and_then(|name| name.strip_suffix(".pem")?.parse::<usize>().ok());

@@ -2,7 +2,7 @@
 //! while a list has never been changed. Must never read a file.
 
 use super::RouteRequest;
-use super::subject::Sample;
+use super::set::Sample;
 use super::{
     Entries, Hit, Key, List, Lists, Lookup, MatchedEntry, PatternIndex, PatternSet, Regex, Steps, Texts, View,
 };

@@ -21,7 +21,6 @@ mod route;
 mod set;
 mod single;
 mod string;
-mod subject;
 
 pub use automaton::Steps;
 pub use changes::{Change, ChangeError, EntrySelector, ListEvent, ListState, ListStates};

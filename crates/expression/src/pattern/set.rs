@@ -22,6 +22,33 @@ pub struct Hit {
     pub weight: usize,
 }
 
+/// A sample that a list is searched for.
+pub(super) enum Sample<'v> {
+    /// A prepared value.
+    Value(Value<'v>),
+    Request(&'v RouteRequest<'v>),
+}
+
+impl Sample<'_> {
+    /// Returns the pattern of a set that it matches.
+    ///
+    /// # Errors
+    /// The steps or the budget of the evaluation are exhausted.
+    #[inline]
+    pub(super) fn find(
+        &self,
+        set: &PatternSet,
+        texts: &impl Texts,
+        alive: Alive<'_>,
+        steps: &Steps,
+    ) -> Result<Option<Hit>, Exhausted> {
+        match self {
+            Self::Value(value) => set.find_within(*value, texts, alive, steps),
+            Self::Request(request) => set.find_route(request, alive, steps),
+        }
+    }
+}
+
 /// Patterns of one method and one case sensitivity.
 #[derive(Debug, Clone)]
 pub struct PatternSet {
@@ -164,7 +191,7 @@ impl PatternSet {
         Ok(())
     }
 
-    /// Removes a pattern that is not active any more from the index of a table of routes. Other indexes keep it.
+    /// Removes a pattern that is no longer active from the index of a table of routes. Other indexes keep it.
     pub fn remove(&mut self, at: PatternIndex, texts: &impl Texts) {
         if let Patterns::Routes(routes) = &mut self.patterns {
             routes.remove(at, texts);

@@ -20,7 +20,7 @@ pub(super) const MOST_HOST: usize = 253;
 /// Bytes of a key that a message shows before and after the error.
 const SHOWN: usize = 60;
 
-/// What a condition may begin with.
+/// The beginnings of conditions.
 const CONDITIONS: &str = "'method=', 'header:<name>', 'query:<name>' or 'order='";
 
 /// An entry's conditions on a request.

@@ -95,7 +95,7 @@ impl Nodes {
         at
     }
 
-    /// Removes a node and those above it that are not used any more.
+    /// Removes a node and those above it that are no longer used.
     pub fn prune(&mut self, at: NodeIndex) {
         let mut next = Some(at);
         while let Some(at) = next.take()
