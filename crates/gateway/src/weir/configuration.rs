@@ -6,8 +6,8 @@ use std::path::Path;
 
 use super::files::Files;
 use super::word::{Unwritable, format, name, quoted};
-use super::{backends, routes};
-use crate::desired::{Desired, Frontend, FrontendKind, Tls, TlsTarget};
+use super::{backends, routes, streams};
+use crate::desired::{Desired, Frontend, FrontendKind, Tls};
 
 /// The backend of requests that no route fits.
 const NOT_FOUND: &str = "weir:not-found";
@@ -16,13 +16,13 @@ const NOT_FOUND: &str = "weir:not-found";
 #[derive(Debug, Default)]
 pub struct Configuration {
     pub text: String,
-    /// Lists of certificates by path.
+    /// Lists of certificates, and tables of routes.
     pub lists: Vec<List>,
     /// Frontends and backends that cannot be written: one line each.
     pub problems: Vec<String>,
 }
 
-/// A list of certificates.
+/// A file that the configuration names.
 #[derive(Debug)]
 pub struct List {
     pub path: String,
@@ -80,15 +80,14 @@ fn push_frontend(
             if let Some(tls) = tls {
                 push_tls(&title, tls, files, result)?;
             }
-            let _ = writeln!(
-                result.text,
-                "\n    option forwardfor\n    http-request set-var(txn.weir_host) req.fhdr(host),host_only,lower"
-            );
+            let _ = writeln!(result.text, "\n    option forwardfor");
             if let Some(tls) = tls {
                 push_misdirected(&tls.hostnames, &mut result.text)?;
             }
-            routes::push(routes, &mut result.text)?;
-            let _ = writeln!(result.text, "    default_backend {NOT_FOUND}");
+            let path = files.folder.join("lists").join(format!("{title}.routes")).to_string_lossy().into_owned();
+            let table = quoted("a path", &format!("%[req.route({path})]"))?;
+            let _ = writeln!(result.text, "    use_backend {table}\n    default_backend {NOT_FOUND}");
+            result.lists.push(List { path, text: routes::table(routes)? });
         }
         FrontendKind::Tcp { backend } => {
             let backend = name("a backend", backend)?;
@@ -97,26 +96,7 @@ fn push_frontend(
                 "\nfrontend {own}\n    mode tcp\n    bind {socket}\n    default_backend {backend}"
             );
         }
-        FrontendKind::Tls { names } => {
-            let _ = writeln!(
-                result.text,
-                "\nfrontend {own}\n    mode tcp\n    bind {socket}\n    tcp-request inspect-delay 5s\n    \
-                 tcp-request content accept if {{ req.ssl_hello_type 1 }}"
-            );
-            let mut ordered: Vec<_> = names.iter().collect();
-            ordered.sort_by_key(|(name, _)| (name.starts_with('*'), std::cmp::Reverse(name.len())));
-            for (server_name, target) in ordered {
-                // One that is decrypted here needs a frontend of its own.
-                let TlsTarget::Passthrough { backend } = target else { continue };
-                let condition = match server_name.strip_prefix('*') {
-                    Some("") => "-m found".to_owned(),
-                    Some(suffix) => format!("-m end -i -- {}", quoted("a server name", suffix)?),
-                    None => format!("-m str -i -- {}", quoted("a server name", server_name)?),
-                };
-                let backend = name("a backend", backend)?;
-                let _ = writeln!(result.text, "    use_backend {backend} if {{ req.ssl_sni {condition} }}");
-            }
-        }
+        FrontendKind::Tls { names } => streams::push(socket, &title, names, files, result)?,
     }
     Ok(())
 }
@@ -126,6 +106,7 @@ fn push_misdirected(hostnames: &[String], text: &mut String) -> Result<(), Unwri
     if hostnames.len() < 2 {
         return Ok(());
     }
+    let _ = writeln!(text, "    http-request set-var(txn.weir_host) req.fhdr(host),host_only,lower");
     let mut ordered: Vec<&String> = hostnames.iter().collect();
     // The most specific one is written last.
     ordered.sort_by_key(|hostname| (!hostname.starts_with('*'), hostname.len()));

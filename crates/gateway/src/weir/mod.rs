@@ -5,6 +5,7 @@ mod configuration;
 mod cors;
 mod files;
 mod routes;
+mod streams;
 mod word;
 
 use std::collections::BTreeSet;

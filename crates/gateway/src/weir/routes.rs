@@ -1,82 +1,110 @@
-//! Routes as rules of a frontend, in the order of the Gateway API: the most specific one first.
+//! Tables of routes, which Weir looks up with `req.route`.
 
-use std::cmp::Reverse;
 use std::fmt::Write as _;
 
-use super::word::{Unwritable, name, quoted};
+use super::word::{Unwritable, name};
 use crate::desired::{PathMatch, Pattern, Route, ValueMatch};
 
-/// The specificity of a route: the largest one precedes.
-type Rank<'a> = (Host, Path, bool, usize, usize, Reverse<&'a str>);
+/// The longest key that Weir accepts, in bytes.
+const LONGEST_KEY: usize = 16_384;
 
-/// A host that is no wildcard precedes, then the longest one.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Host {
-    is_whole: bool,
-    length: usize,
-}
-
-/// An exact path precedes a regular expression, and this the longest prefix.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Path {
-    kind: u8,
-    length: usize,
-}
-
-fn rank(route: &Route) -> Rank<'_> {
-    let host = Host { is_whole: !route.host.starts_with('*'), length: route.host.len() };
-    let (kind, length) = match &route.path {
-        PathMatch::Exact(path) => (2, path.len()),
-        PathMatch::Regex(regex) => (1, regex.len()),
-        PathMatch::Prefix(prefix) => (0, prefix.len()),
-    };
-    let path = Path { kind, length };
-    (host, path, route.method.is_some(), route.headers.len(), route.query.len(), Reverse(&route.order))
-}
-
-/// Appends a rule for each route.
-pub fn push(routes: &[Route], text: &mut String) -> Result<(), Unwritable> {
-    let mut ordered: Vec<&Route> = routes.iter().collect();
-    ordered.sort_by(|one, other| rank(other).cmp(&rank(one)));
-    for route in ordered {
-        let _ = writeln!(text, "    use_backend {}{}", name("a backend", &route.backend)?, conditions(route)?);
-    }
-    Ok(())
-}
-
-fn conditions(route: &Route) -> Result<String, Unwritable> {
+/// Returns the text of a table.
+pub fn table(routes: &[Route]) -> Result<String, Unwritable> {
     let mut text = String::new();
-    let mut add = |condition: String| {
-        let _ = write!(text, "{}{{ {condition} }}", if text.is_empty() { " if " } else { " " });
-    };
-    match route.host.strip_prefix('*') {
-        Some("") => {}
-        Some(suffix) => add(format!("var(txn.weir_host) -m end -- {}", quoted("a hostname", suffix)?)),
-        None => add(format!("var(txn.weir_host) -m str -- {}", quoted("a hostname", &route.host)?)),
-    }
-    match &route.path {
-        PathMatch::Exact(path) => add(format!("path -m str -- {}", quoted("a path", path)?)),
-        PathMatch::Prefix(prefix) if prefix.is_empty() => {}
-        PathMatch::Prefix(prefix) => {
-            add(format!("path,concat(/) -m beg -- {}", quoted("a path", &format!("{prefix}/"))?))
+    for route in routes {
+        let key = key(route);
+        if key.len() > LONGEST_KEY {
+            return Err(Unwritable { setting: "a match of a route" });
         }
-        PathMatch::Regex(regex) => add(format!("path -m reg -- {}", quoted("a path", &format!("^(?:{regex})$"))?)),
-    }
-    if let Some(method) = &route.method {
-        add(format!("method -m str -- {}", quoted("a method", method)?));
-    }
-    for header in &route.headers {
-        add(format!("req.fhdr({}) {}", name("a header field", &header.name)?, value(header)?));
-    }
-    for parameter in &route.query {
-        add(format!("url_param({}),url_dec {}", name("a parameter", &parameter.name)?, value(parameter)?));
+        let _ = writeln!(text, "{key} {}", name("a backend", &route.backend)?);
     }
     Ok(text)
 }
 
-fn value(condition: &ValueMatch) -> Result<String, Unwritable> {
-    match &condition.value {
-        Pattern::Exact(text) => Ok(format!("-m str -- {}", quoted("a condition", text)?)),
-        Pattern::Regex(regex) => Ok(format!("-m reg -- {}", quoted("a condition", &format!("^(?:{regex})$"))?)),
+/// Returns the key of an entry.
+fn key(route: &Route) -> String {
+    let mut key = match route.host.strip_prefix('*') {
+        Some(rest) => format!("*{}", encoded(rest, "")),
+        None => encoded(&route.host, "*~/"),
+    };
+    match &route.path {
+        PathMatch::Exact(path) => key.push_str(&encoded(path, "*?#")),
+        PathMatch::Prefix(prefix) => {
+            key.push_str(&encoded(prefix, "*?#"));
+            key.push_str("/*");
+        }
+        PathMatch::Regex(regex) => {
+            key.push('~');
+            key.push_str(&encoded(regex, ""));
+        }
+    }
+    if let Some(method) = &route.method {
+        let _ = write!(key, ";method={}", encoded(method, ""));
+    }
+    for (kind, conditions) in [("header", &route.headers), ("query", &route.query)] {
+        for condition in conditions {
+            push_condition(kind, condition, &mut key);
+        }
+    }
+    let _ = write!(key, ";order={}", encoded(&route.order, ""));
+    key
+}
+
+fn push_condition(kind: &str, condition: &ValueMatch, key: &mut String) {
+    let (sign, value) = match &condition.value {
+        Pattern::Exact(value) => ('=', value),
+        Pattern::Regex(regex) => ('~', regex),
+    };
+    let _ = write!(key, ";{kind}:{}{sign}{}", encoded(&condition.name, "=~"), encoded(value, ""));
+}
+
+/// Returns a part of a key, in which all bytes with a meaning are percent-encoded. `further` has those of this part alone.
+fn encoded(text: &str, further: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        let has_meaning = matches!(byte, b'%' | b';' | 0..=b' ' | 0x7f..) || further.as_bytes().contains(&byte);
+        if has_meaning {
+            let _ = write!(result, "%{byte:02X}");
+        } else {
+            result.push(char::from(byte));
+        }
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn route(host: &str, path: PathMatch) -> Route {
+        let order = "2026/a b".into();
+        Route { host: host.into(), path, method: None, headers: vec![], query: vec![], order, backend: "b".into() }
+    }
+
+    #[test]
+    fn entries_are_single_words() {
+        let exact = |path: &str| PathMatch::Exact(path.into());
+        for (host, path, expected) in [
+            ("a.test", exact("/"), "a.test/"),
+            ("*.a.test", PathMatch::Prefix("/x".into()), "*.a.test/x/*"),
+            ("*", PathMatch::Prefix(String::new()), "*/*"),
+            ("*", PathMatch::Regex("/a;b( c)?".into()), "*~/a%3Bb(%20c)?"),
+            ("*", exact("/a b\n*%é"), "*/a%20b%0A%2A%25%C3%A9"),
+            ("a b/c", exact("/"), "a%20b%2Fc/"),
+        ] {
+            assert_eq!(key(&route(host, path)), format!("{expected};order=2026/a%20b"));
+        }
+    }
+
+    #[test]
+    fn conditions_follow_the_path() {
+        let mut whole = route("a.test", PathMatch::Exact("/".into()));
+        whole.method = Some("GET".into());
+        whole.headers = vec![ValueMatch { name: "x=y".into(), value: Pattern::Exact("1;2\nserver".into()) }];
+        whole.query = vec![ValueMatch { name: "q".into(), value: Pattern::Regex("a+".into()) }];
+        let expected = "a.test/;method=GET;header:x%3Dy=1%3B2%0Aserver;query:q~a+;order=2026/a%20b b\n";
+        assert_eq!(table(&[whole]).unwrap(), expected);
+        let long = route("a.test", PathMatch::Exact(format!("/{}", "a".repeat(20_000))));
+        assert!(table(&[long]).is_err());
     }
 }
