@@ -4,17 +4,34 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use super::files::Files;
+use super::shares::{self, Share};
 use super::word::{Unwritable, format, literal, name, quoted};
 use crate::desired::{Backend, BackendKind, Filter, PathChange, Protocol, Redirect, Server, ServerTls};
 
-/// Appends a backend.
+/// Appends a backend: a section for each group of servers with the same header fields.
 pub fn push(backend_name: &str, backend: &Backend, files: &Files<'_>, text: &mut String) -> Result<(), Unwritable> {
+    for (at, share) in shares::of(backend).iter().enumerate() {
+        push_section(&shares::section(backend_name, at), backend, share, files, text)?;
+    }
+    Ok(())
+}
+
+fn push_section(
+    section: &str,
+    backend: &Backend,
+    share: &Share<'_>,
+    files: &Files<'_>,
+    text: &mut String,
+) -> Result<(), Unwritable> {
     let mode = if matches!(backend.kind, BackendKind::Tcp) { "tcp" } else { "http" };
-    let _ = writeln!(text, "\nbackend {}\n    mode {mode}", name("a backend", backend_name)?);
+    let _ = writeln!(text, "\nbackend {}\n    mode {mode}", name("a backend", section)?);
     if let Some(time) = backend.timeouts.request.or(backend.timeouts.backend_request) {
         let _ = writeln!(text, "    timeout server {time}ms");
     }
-    for filter in &backend.filters {
+    // Requests that are answered here are not copied.
+    let (answers, others): (Vec<_>, Vec<_>) =
+        backend.filters.iter().partition(|filter| matches!(filter, Filter::Answer { .. }));
+    for filter in answers.into_iter().chain(others).chain(share.fields) {
         push_filter(filter, text)?;
     }
     match &backend.kind {
@@ -22,13 +39,13 @@ pub fn push(backend_name: &str, backend: &Backend, files: &Files<'_>, text: &mut
             let _ = writeln!(text, "    http-request return status {status}");
         }
         BackendKind::Redirect(redirect) => push_redirect(redirect, text)?,
-        BackendKind::Http | BackendKind::Tcp => push_servers(backend, files, text)?,
+        BackendKind::Http | BackendKind::Tcp => push_servers(backend, share, files, text)?,
     }
     Ok(())
 }
 
-fn push_servers(backend: &Backend, files: &Files<'_>, text: &mut String) -> Result<(), Unwritable> {
-    let mut weights = backend.servers.values().map(|server| server.weight);
+fn push_servers(backend: &Backend, share: &Share<'_>, files: &Files<'_>, text: &mut String) -> Result<(), Unwritable> {
+    let mut weights = share.servers.values().map(|server| server.weight);
     let first = weights.next();
     let is_even = weights.all(|weight| Some(weight) == first);
     let _ = writeln!(text, "    balance {}", if is_even { "leastconn" } else { "roundrobin" });
@@ -41,14 +58,7 @@ fn push_servers(backend: &Backend, files: &Files<'_>, text: &mut String) -> Resu
         let _ =
             writeln!(text, "    cookie {} insert indirect nocache httponly{lifetime}", name("a cookie", &cookie.name)?);
     }
-    let headers = backend.servers.values().next().map(|server| &server.request_headers);
-    if let Some(headers) = headers.filter(|own| backend.servers.values().all(|server| server.request_headers == **own))
-    {
-        for filter in headers {
-            push_filter(filter, text)?;
-        }
-    }
-    for (server_name, server) in &backend.servers {
+    for (server_name, server) in &share.servers {
         push_server(server_name, server, backend, files, text)?;
     }
     Ok(())

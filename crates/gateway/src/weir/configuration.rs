@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::files::Files;
 use super::word::{Unwritable, format, name, quoted};
-use super::{backends, routes, streams};
+use super::{backends, routes, shares, streams};
 use crate::desired::{Desired, Frontend, FrontendKind, Tls};
 
 /// The backend of requests that no route fits.
@@ -20,6 +20,13 @@ pub struct Configuration {
     pub lists: Vec<List>,
     /// Frontends and backends that cannot be written: one line each.
     pub problems: Vec<String>,
+}
+
+/// A state and the names of its files.
+#[derive(Clone, Copy)]
+struct Serving<'a> {
+    desired: &'a Desired,
+    files: &'a Files<'a>,
 }
 
 /// A file that the configuration names.
@@ -56,9 +63,10 @@ pub fn write(desired: &Desired, folder: &Path) -> Configuration {
             result.problems.push(format!("backend {backend_name}: {error}"));
         }
     }
+    let serving = Serving { desired, files: &files };
     for (socket, frontend) in &desired.frontends {
         let start = result.text.len();
-        if let Err(error) = push_frontend(*socket, frontend, &files, &mut result) {
+        if let Err(error) = push_frontend(*socket, frontend, serving, &mut result) {
             result.text.truncate(start);
             result.problems.push(format!("frontend {socket}: {error}"));
         }
@@ -69,9 +77,10 @@ pub fn write(desired: &Desired, folder: &Path) -> Configuration {
 fn push_frontend(
     socket: SocketAddr,
     frontend: &Frontend,
-    files: &Files<'_>,
+    serving: Serving<'_>,
     result: &mut Configuration,
 ) -> Result<(), Unwritable> {
+    let Serving { desired, files } = serving;
     let title = socket.to_string().replace(['[', ']'], "");
     let own = format!("weir:{title}");
     match &frontend.kind {
@@ -85,8 +94,8 @@ fn push_frontend(
                 push_misdirected(&tls.hostnames, &mut result.text)?;
             }
             let path = files.folder.join("lists").join(format!("{title}.routes")).to_string_lossy().into_owned();
-            let table = quoted("a path", &format!("%[req.route({path})]"))?;
-            let _ = writeln!(result.text, "    use_backend {table}\n    default_backend {NOT_FOUND}");
+            shares::push_choice(&path, routes, desired, &mut result.text)?;
+            let _ = writeln!(result.text, "    default_backend {NOT_FOUND}");
             result.lists.push(List { path, text: routes::table(routes)? });
         }
         FrontendKind::Tcp { backend } => {

@@ -5,6 +5,7 @@ mod configuration;
 mod cors;
 mod files;
 mod routes;
+mod shares;
 mod streams;
 mod word;
 
