@@ -7,6 +7,8 @@ use super::model::{GrpcMethod, Match, MethodCondition, NameValue, PathCondition}
 
 /// The longest regular expression, as the API has it.
 const LONGEST_REGEX: usize = 1024;
+/// The largest product of the counts of a regular expression.
+const LARGEST_COUNT: u32 = 1_000;
 /// Memory of a compiled regular expression.
 const REGEX_SIZE: usize = 1 << 20;
 
@@ -62,9 +64,42 @@ fn check_regex(regex: &str) -> Result<String, Unsupported> {
         return Err(Unsupported::value("a regular expression is longer than 1024 bytes"));
     }
     match regex_lite::RegexBuilder::new(regex).size_limit(REGEX_SIZE).build() {
+        Ok(_) if !is_common(regex) => {
+            Err(Unsupported::value(format!("{regex} has a form that regular expressions of Weir do not have")))
+        }
         Ok(_) => Ok(regex.to_owned()),
         Err(error) => Err(Unsupported::value(format!("{regex} is not a regular expression: {error}"))),
     }
+}
+
+/// Whether a regular expression has only forms that Weir's library (PCRE2) has as well: no escapes of code points, no repetition of a
+/// repetition, and counts whose product is small.
+fn is_common(regex: &str) -> bool {
+    let (mut is_escaped, mut follows_repetition, mut product) = (false, false, 1_u32);
+    let mut rest = regex.chars().peekable();
+    while let Some(letter) = rest.next() {
+        if std::mem::take(&mut is_escaped) {
+            if matches!(letter, 'u' | 'U') || letter == 'x' && rest.peek() == Some(&'{') {
+                return false;
+            }
+            follows_repetition = false;
+            continue;
+        }
+        match letter {
+            '\\' => is_escaped = true,
+            '*' | '{' if follows_repetition => return false,
+            '{' => {
+                let text: String = rest.by_ref().take_while(|letter| *letter != '}').collect();
+                let largest = text.split(',').filter_map(|count| count.trim().parse().ok()).max().unwrap_or(1);
+                product = product.saturating_mul(u32::max(largest, 1));
+                follows_repetition = true;
+            }
+            // After a repetition, `+` and `?` make it possessive or lazy.
+            '*' | '+' | '?' => follows_repetition = true,
+            _ => follows_repetition = false,
+        }
+    }
+    product <= LARGEST_COUNT
 }
 
 fn pattern(condition: &NameValue) -> Result<Pattern, Unsupported> {
@@ -139,6 +174,16 @@ mod tests {
             (json!({"path": {"type": "RegularExpression", "value": "/a.*"}}), Some(PathMatch::Regex("/a.*".into()))),
             (json!({"path": {"type": "RegularExpression", "value": "/("}}), None),
             (json!({"path": {"type": "RegularExpression", "value": "(a{1000}){1000}"}}), None),
+            (json!({"path": {"type": "RegularExpression", "value": "/a**"}}), None),
+            (json!({"path": {"type": "RegularExpression", "value": "/a+*"}}), None),
+            (json!({"path": {"type": "RegularExpression", "value": "/a{2}{3}"}}), None),
+            (json!({"path": {"type": "RegularExpression", "value": "/(a{100}){50}"}}), None),
+            (json!({"path": {"type": "RegularExpression", "value": "/\\u0041"}}), None),
+            (json!({"path": {"type": "RegularExpression", "value": "/\\x{41}"}}), None),
+            (
+                json!({"path": {"type": "RegularExpression", "value": "/a*?b{2,3}"}}),
+                Some(PathMatch::Regex("/a*?b{2,3}".into())),
+            ),
             (json!({"path": {"type": "Other", "value": "/"}}), None),
             (json!({"method": "G T"}), None),
             (json!({"headers": [{"name": "a b", "value": "c"}]}), None),

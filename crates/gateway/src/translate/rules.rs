@@ -13,6 +13,9 @@ use super::members::{Member, RefFailure, Resolution, Resolver};
 use super::model::{BackendRef, Match, Mirror, Rule, SessionPersistence};
 use super::names;
 
+/// The statuses after which Weir can repeat a request (`retry-on`).
+const RETRIED: [u16; 12] = [401, 403, 404, 408, 421, 425, 429, 500, 501, 502, 503, 504];
+
 /// The cookie of a rule whose session has no name.
 const DEFAULT_COOKIE: &str = "weir-session";
 
@@ -252,12 +255,15 @@ impl Options {
     fn of(rule: &Rule) -> Result<Self, Unsupported> {
         let mut retries = None;
         if let Some(retry) = &rule.retry {
-            let statuses = retry
-                .codes
-                .iter()
-                .filter_map(|code| u16::try_from(*code).ok().filter(|code| (400..600).contains(code)));
+            let mut statuses = Vec::new();
+            for code in &retry.codes {
+                match u16::try_from(*code).ok().filter(|code| RETRIED.contains(code)) {
+                    Some(code) => statuses.push(code),
+                    None => return Err(Unsupported::value(format!("retries after status {code} are not supported"))),
+                }
+            }
             let attempts = retry.attempts.map_or(1, |n| u32::try_from(n).unwrap_or(0).min(100));
-            retries = Some(Retries { attempts, statuses: statuses.collect() });
+            retries = Some(Retries { attempts, statuses });
         }
         Ok(Self {
             timeouts: Timeouts {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use super::files::Files;
 use super::shares::{self, Share};
-use super::word::{Unwritable, format, literal, name, quoted};
+use super::word::{Unwritable, field, format, literal, name, quoted};
 use crate::desired::{Backend, BackendKind, Filter, PathChange, Protocol, Redirect, Server, ServerTls};
 
 /// Appends a backend: a section for each group of servers with the same header fields.
@@ -90,7 +90,7 @@ fn push_server(
 fn push_tls(tls: &ServerTls, files: &Files<'_>, text: &mut String) -> Result<(), Unwritable> {
     let own = tls.names.first().unwrap_or(&tls.server_name);
     let authorities = match &tls.authorities {
-        Some(authorities) => files.authorities(authorities),
+        Some(authorities) => files.authorities(name("a bundle", authorities)?),
         None => "@system-ca".to_owned(),
     };
     let _ = write!(
@@ -101,13 +101,13 @@ fn push_tls(tls: &ServerTls, files: &Files<'_>, text: &mut String) -> Result<(),
         quoted("a bundle", &authorities)?
     );
     if let Some(certificate) = &tls.certificate {
-        let _ = write!(text, " crt {}", quoted("a certificate", &files.certificate(certificate))?);
+        let _ =
+            write!(text, " crt {}", quoted("a certificate", &files.certificate(name("a certificate", certificate)?))?);
     }
     Ok(())
 }
 
 fn push_filter(filter: &Filter, text: &mut String) -> Result<(), Unwritable> {
-    let field = |value: &str| name("a header field", value).map(str::to_owned);
     let line = match filter {
         Filter::SetRequestHeader { name, value } => {
             format!("http-request set-header {} {}", field(name)?, format("a header field", value)?)

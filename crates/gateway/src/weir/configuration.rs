@@ -1,5 +1,6 @@
 //! The text of the configuration that serves a state.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -39,8 +40,8 @@ pub struct List {
 const HEAD: &str = "# Written by weir-gateway: changes are lost.\nglobal\n    reload in-place\n\ndefaults\n    mode http\n    timeout connect 5s\n    \
                     timeout client 60s\n    timeout server 60s\n    timeout tunnel 1h\n    option redispatch\n";
 
-/// Returns the configuration of a state whose files are in a folder.
-pub fn write(desired: &Desired, folder: &Path) -> Configuration {
+/// Returns the configuration of a state whose files are in a folder. Requests to backends that are `refused` are answered 500.
+pub fn write(desired: &Desired, refused: &BTreeSet<String>, folder: &Path) -> Configuration {
     let files = Files { folder };
     let mut result = Configuration { text: HEAD.into(), ..Configuration::default() };
     // Weir needs a listener, and probes an address that is always there.
@@ -57,10 +58,12 @@ pub fn write(desired: &Desired, folder: &Path) -> Configuration {
     }
     for (backend_name, backend) in &desired.backends {
         let start = result.text.len();
-        if let Err(error) = backends::push(backend_name, backend, &files, &mut result.text) {
+        if refused.contains(backend_name) {
+            push_refusal(backend_name, &mut result.text);
+        } else if let Err(error) = backends::push(backend_name, backend, &files, &mut result.text) {
             result.text.truncate(start);
-            let _ = writeln!(result.text, "\nbackend {backend_name}\n    http-request return status 500");
-            result.problems.push(format!("backend {backend_name}: {error}"));
+            push_refusal(backend_name, &mut result.text);
+            result.problems.push(format!("backend {}: {error}", backend_name.escape_debug()));
         }
     }
     let serving = Serving { desired, files: &files };
@@ -72,6 +75,20 @@ pub fn write(desired: &Desired, folder: &Path) -> Configuration {
         }
     }
     result
+}
+
+/// Appends a backend that answers 500, if its name can be written.
+fn push_refusal(backend_name: &str, text: &mut String) {
+    if let Ok(own) = name("a backend", backend_name) {
+        let _ = writeln!(text, "\nbackend {own}\n    http-request return status 500");
+    }
+}
+
+/// Returns the backend whose section has a line, counted from 1.
+pub fn backend_at(text: &str, line: usize) -> Option<&str> {
+    let before = text.lines().take(line);
+    let head = before.filter(|line| !line.is_empty() && !line.starts_with([' ', '#'])).last()?;
+    head.strip_prefix("backend ")
 }
 
 fn push_frontend(
@@ -96,7 +113,13 @@ fn push_frontend(
             let path = files.folder.join("lists").join(format!("{title}.routes")).to_string_lossy().into_owned();
             shares::push_choice(&path, routes, desired, &mut result.text)?;
             let _ = writeln!(result.text, "    default_backend {NOT_FOUND}");
-            result.lists.push(List { path, text: routes::table(routes)? });
+            let table = routes::table(routes);
+            result.problems.extend(
+                table.refused.iter().map(|backend| {
+                    format!("a match of backend {}: its conditions are too long", backend.escape_debug())
+                }),
+            );
+            result.lists.push(List { path, text: table.text });
         }
         FrontendKind::Tcp { backend } => {
             let backend = name("a backend", backend)?;

@@ -9,20 +9,23 @@ mod shares;
 mod streams;
 mod word;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
 use crate::cluster::{Target, log};
-use crate::desired::Desired;
+use crate::desired::{Backend, Desired};
 use files::Files;
 
 /// The time that a reload may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Backends that may be refused in one application.
+const MOST_REFUSED: usize = 32;
 /// The longest answer that is read.
 const LONGEST_ANSWER: u64 = 1 << 20;
 
@@ -33,11 +36,14 @@ pub struct Driver {
     socket: PathBuf,
     applied: Option<Desired>,
     problems: BTreeSet<String>,
+    /// Backends that Weir has refused, as they were.
+    refused: BTreeMap<String, Arc<Backend>>,
 }
 
 impl Driver {
+    /// Returns a driver of the Weir whose master has that socket.
     pub fn new(folder: PathBuf, socket: PathBuf) -> Self {
-        Self { folder, socket, applied: None, problems: BTreeSet::new() }
+        Self { folder, socket, applied: None, problems: BTreeSet::new(), refused: BTreeMap::new() }
     }
 
     /// Writes the files of a state without any object if there are none, so that Weir can be started.
@@ -48,40 +54,51 @@ impl Driver {
         if self.folder.join("weir.cfg").exists() {
             return Ok(());
         }
-        self.write(&Desired::default()).map_err(|error| format!("{}: {error}", self.folder.display()))
+        let written = self.write(&Desired::default(), &mut Journal::default());
+        written.map(drop).map_err(|error| format!("{}: {error}", self.folder.display()))
     }
 
-    /// Writes the files of a state.
-    fn write(&mut self, desired: &Desired) -> io::Result<()> {
+    /// Writes the files of a state, and returns the configuration.
+    fn write(&mut self, desired: &Desired, journal: &mut Journal) -> io::Result<String> {
         let files = Files { folder: &self.folder };
         for kind in ["certificates", "authorities", "lists"] {
             std::fs::create_dir_all(self.folder.join(kind))?;
         }
-        for (name, pem) in &desired.certificates {
-            replace(Path::new(&files.certificate(name)), pem)?;
+        for (name, pem) in desired.certificates.iter().filter(|(name, _)| word::name("", name).is_ok()) {
+            journal.replace(Path::new(&files.certificate(name)), pem)?;
         }
-        for (name, pem) in &desired.authorities {
-            replace(Path::new(&files.authorities(name)), pem)?;
+        for (name, pem) in desired.authorities.iter().filter(|(name, _)| word::name("", name).is_ok()) {
+            journal.replace(Path::new(&files.authorities(name)), pem)?;
         }
-        let written = configuration::write(desired, &self.folder);
+        let refused = self.refused.keys().cloned().collect();
+        let written = configuration::write(desired, &refused, &self.folder);
         for list in &written.lists {
-            replace(Path::new(&list.path), &list.text)?;
+            journal.replace(Path::new(&list.path), &list.text)?;
         }
-        replace(&self.folder.join("weir.cfg"), &written.text)?;
+        journal.replace(&self.folder.join("weir.cfg"), &written.text)?;
         let problems: BTreeSet<String> = written.problems.into_iter().collect();
         for problem in problems.difference(&self.problems) {
             log(problem);
         }
         self.problems = problems;
-        Ok(())
+        Ok(written.text)
     }
 
+    /// Makes Weir serve the files. The error is Weir's answer.
     async fn reload(&self) -> Result<(), String> {
         let answer = tokio::time::timeout(PATIENCE, command(&self.socket, "reload\n"))
             .await
             .map_err(|_| format!("{}: no answer to reload", self.socket.display()))?
             .map_err(|error| format!("{}: {error}", self.socket.display()))?;
         if answer.contains("Success=1") { Ok(()) } else { Err(format!("the reload has failed: {}", answer.trim())) }
+    }
+
+    /// Returns the backend that an answer of Weir is about, if it was not refused before.
+    fn culprit(&self, text: &str, answer: &str) -> Option<String> {
+        let place = format!("[{}:", self.folder.join("weir.cfg").display());
+        let number: String = answer.split_once(&place)?.1.chars().take_while(char::is_ascii_digit).collect();
+        let backend = configuration::backend_at(text, number.parse().ok()?)?;
+        (!self.refused.contains_key(backend)).then(|| backend.to_owned())
     }
 }
 
@@ -91,10 +108,58 @@ impl Target for Driver {
             return Ok(());
         }
         self.applied = None;
-        self.write(desired).map_err(|error| format!("{}: {error}", self.folder.display()))?;
-        self.reload().await?;
-        self.applied = Some(desired.clone());
+        self.refused.retain(|name, backend| desired.backends.get(name) == Some(backend));
+        for _ in 0..MOST_REFUSED {
+            let mut journal = Journal::default();
+            let text =
+                self.write(desired, &mut journal).map_err(|error| format!("{}: {error}", self.folder.display()))?;
+            let Err(answer) = self.reload().await else {
+                self.applied = Some(desired.clone());
+                return Ok(());
+            };
+            // A Weir that restarts finds files that it has served.
+            journal.undo();
+            let Some(culprit) = self.culprit(&text, &answer) else { return Err(answer) };
+            let Some(backend) = desired.backends.get(&culprit) else { return Err(answer) };
+            log(&format!("backend {culprit} is refused and answers 500: {answer}"));
+            self.refused.insert(culprit, Arc::clone(backend));
+        }
+        Err("Weir refuses too many backends".into())
+    }
+}
+
+/// The files that were replaced, with what they had before.
+#[derive(Debug, Default)]
+struct Journal(Vec<Replaced>);
+
+#[derive(Debug)]
+struct Replaced {
+    path: PathBuf,
+    before: Option<Vec<u8>>,
+}
+
+impl Journal {
+    /// Replaces a file if its content differs.
+    fn replace(&mut self, path: &Path, content: &str) -> io::Result<()> {
+        let before = std::fs::read(path).ok();
+        if before.as_deref() != Some(content.as_bytes()) {
+            replace(path, content.as_bytes())?;
+            self.0.push(Replaced { path: path.to_owned(), before });
+        }
         Ok(())
+    }
+
+    /// Restores all files.
+    fn undo(self) {
+        for Replaced { path, before } in self.0.into_iter().rev() {
+            let restored = match before {
+                Some(content) => replace(&path, &content),
+                None => std::fs::remove_file(&path),
+            };
+            if let Err(error) = restored {
+                log(&format!("{}: {error}", path.display()));
+            }
+        }
     }
 }
 
@@ -107,16 +172,13 @@ async fn command(socket: &Path, text: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// Replaces a file if its content differs: a reader sees the one or the other. Only the owner may read it.
-fn replace(path: &Path, content: &str) -> io::Result<()> {
+/// Replaces a file: a reader sees the one or the other. Only the owner may read it.
+fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
 
-    if std::fs::read(path).is_ok_and(|old| old == content.as_bytes()) {
-        return Ok(());
-    }
     let temporary = path.with_extension("new");
     let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
-    file.write_all(content.as_bytes())?;
+    file.write_all(content)?;
     drop(file);
     std::fs::rename(temporary, path)
 }

@@ -2,23 +2,32 @@
 
 use std::fmt::Write as _;
 
-use super::word::{Unwritable, name};
+use super::word::name;
 use crate::desired::{PathMatch, Pattern, Route, ValueMatch};
 
 /// The longest key that Weir accepts, in bytes.
 const LONGEST_KEY: usize = 16_384;
 
-/// Returns the text of a table.
-pub fn table(routes: &[Route]) -> Result<String, Unwritable> {
-    let mut text = String::new();
+/// A table in text, and the backends of entries that it cannot have.
+#[derive(Debug, Default)]
+pub struct Table<'a> {
+    pub text: String,
+    pub refused: Vec<&'a str>,
+}
+
+/// Returns the table of routes.
+pub fn table(routes: &[Route]) -> Table<'_> {
+    let mut result = Table::default();
     for route in routes {
         let key = key(route);
-        if key.len() > LONGEST_KEY {
-            return Err(Unwritable { setting: "a match of a route" });
+        match name("a backend", &route.backend) {
+            Ok(backend) if key.len() <= LONGEST_KEY => {
+                let _ = writeln!(result.text, "{key} {backend}");
+            }
+            _ => result.refused.push(&route.backend),
         }
-        let _ = writeln!(text, "{key} {}", name("a backend", &route.backend)?);
     }
-    Ok(text)
+    result
 }
 
 /// Returns the key of an entry.
@@ -103,8 +112,10 @@ mod tests {
         whole.headers = vec![ValueMatch { name: "x=y".into(), value: Pattern::Exact("1;2\nserver".into()) }];
         whole.query = vec![ValueMatch { name: "q".into(), value: Pattern::Regex("a+".into()) }];
         let expected = "a.test/;method=GET;header:x%3Dy=1%3B2%0Aserver;query:q~a+;order=2026/a%20b b\n";
-        assert_eq!(table(&[whole]).unwrap(), expected);
+        assert_eq!(table(std::slice::from_ref(&whole)).text, expected);
         let long = route("a.test", PathMatch::Exact(format!("/{}", "a".repeat(20_000))));
-        assert!(table(&[long]).is_err());
+        let both = [long, whole];
+        let found = table(&both);
+        assert_eq!((found.text.as_str(), found.refused), (expected, vec!["b"]));
     }
 }

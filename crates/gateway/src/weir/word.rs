@@ -19,7 +19,8 @@ const LONGEST: usize = 8 * 1024;
 
 /// Returns a value as one word: in strong quotes, in which every other character is literal.
 pub fn quoted(setting: &'static str, value: &str) -> Result<String, Unwritable> {
-    if value.len() > LONGEST || value.chars().any(char::is_control) {
+    // An empty word is no value.
+    if value.is_empty() || value.len() > LONGEST || value.chars().any(char::is_control) {
         return Err(Unwritable { setting });
     }
     Ok(format!("'{}'", value.replace('\'', r"'\''")))
@@ -35,17 +36,22 @@ pub fn literal(value: &str) -> String {
     value.replace('%', "%%")
 }
 
-/// Returns the name of a proxy, a server or a header field, which has no character with a meaning.
+/// Returns the name of a proxy, a server, a cookie or a file, which has no character with a meaning.
 pub fn name<'a>(setting: &'static str, value: &'a str) -> Result<&'a str, Unwritable> {
-    let is_plain = |byte: u8| {
-        byte.is_ascii_alphanumeric()
-            || matches!(byte, b'-' | b'_' | b'.' | b':' | b'!' | b'$' | b'&' | b'*' | b'+' | b'^' | b'`' | b'|' | b'~')
-    };
-    let has_meaning = |byte: u8| matches!(byte, b'$' | b'`' | b'!' | b'&' | b'|' | b'~' | b'*');
-    if value.is_empty() || value.len() > 600 || !value.bytes().all(|byte| is_plain(byte) && !has_meaning(byte)) {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':' | b'+' | b'^');
+    if value.is_empty() || value.len() > 600 || !value.bytes().all(is_plain) {
         return Err(Unwritable { setting });
     }
     Ok(value)
+}
+
+/// Returns the name of a header field (RFC 9110, section 5.6.2) as one word.
+pub fn field(value: &str) -> Result<String, Unwritable> {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if !value.bytes().all(is_letter) {
+        return Err(Unwritable { setting: "the name of a header field" });
+    }
+    quoted("the name of a header field", value)
 }
 
 #[cfg(test)]
@@ -56,7 +62,7 @@ mod tests {
     fn values_stand_for_themselves() {
         for (value, expected) in [
             ("a", Some("'a'")),
-            ("", Some("''")),
+            ("", None),
             ("a b\"c\\ #${HOME}", Some("'a b\"c\\ #${HOME}'")),
             ("it's", Some(r"'it'\''s'")),
             ("a\nserver b 1.2.3.4", None),
@@ -82,5 +88,15 @@ mod tests {
         ] {
             assert_eq!(name("a name", value).is_ok(), is_plain, "{value:?}");
         }
+    }
+
+    #[test]
+    fn names_of_fields_are_tokens() {
+        for (value, is_token) in
+            [("x-a", true), ("a#b", true), ("a'b", true), ("a b", false), ("a\n", false), ("", false)]
+        {
+            assert_eq!(field(value).is_ok(), is_token, "{value:?}");
+        }
+        assert_eq!(field("a#b").unwrap(), "'a#b'");
     }
 }
