@@ -122,9 +122,12 @@ impl Source {
         Source { read: Readiness::Drained, is_level: true, ..Source::new() }
     }
 
-    /// Forgets that an error was reported: the call that follows takes it. Only for sockets whose errors do not last.
-    pub(crate) fn forget_error(&mut self) {
+    /// Forgets that an error was reported: the call that follows takes it. Only for sockets whose errors do not last. Returns whether
+    /// one was.
+    pub(crate) fn forget_error(&mut self) -> bool {
+        let was_reported = self.seen.any(Events::ERROR);
         self.seen = Events(self.seen.0 & !Events::ERROR.0);
+        was_reported
     }
 
     /// Removes everything that concerns its previous use, except that the driver watches it. Returns the waiters.

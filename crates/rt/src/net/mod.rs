@@ -50,8 +50,8 @@ pub use spares::reset;
 pub use stream::{Hangup, Stream};
 pub use tcp_info::TcpInfo;
 pub use udp::{
-    DatagramCounts, DatagramSocket, Datagrams, Ecn, ReceiveBatch, Rejection, Transmit, steer_by_connection_id,
-    steered_index,
+    DatagramCounts, DatagramSocket, Datagrams, Ecn, KEPT_SOCKETS, PeerRejected, ReceiveBatch, Rejection, Transmit,
+    steer_by_connection_id, steered_index,
 };
 
 pub(crate) use kept_sockets::Spares;

@@ -134,6 +134,12 @@ impl Network {
         world.report_datagrams(socket);
     }
 
+    /// Makes a report about an earlier datagram arrive at the sender after a number of messages to an address: the call for the next
+    /// one returns it, and sends nothing.
+    pub fn reject_after(&self, destination: &Address, messages: usize) {
+        lock(&self.world).paths.reject_after(destination.clone(), messages);
+    }
+
     /// Returns the numbers of datagrams that paths have dropped or changed.
     pub fn datagram_faults(&self) -> DatagramFaults {
         lock(&self.world).paths.counts

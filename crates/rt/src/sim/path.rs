@@ -96,6 +96,8 @@ pub(super) struct Paths {
     inside: BTreeMap<Address, Address>,
     /// Sockets with a full send buffer, by address.
     full: BTreeSet<Address>,
+    /// Numbers of messages to an address until a sender gets a rejection.
+    rejecting: BTreeMap<Address, usize>,
     pub(super) counts: DatagramFaults,
 }
 
@@ -122,6 +124,25 @@ impl Paths {
 
     pub(super) fn is_full(&self, socket: &Address) -> bool {
         self.full.contains(socket)
+    }
+
+    pub(super) fn reject_after(&mut self, destination: Address, messages: usize) {
+        self.rejecting.insert(destination, messages);
+    }
+
+    /// Counts a message to an address. Returns false if its sender gets a rejection instead.
+    pub(super) fn may_send_to(&mut self, destination: &Address) -> bool {
+        match self.rejecting.get_mut(destination) {
+            Some(0) => return false,
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        true
+    }
+
+    /// Ends the rejection: a sender has got it.
+    pub(super) fn end_rejection(&mut self, destination: &Address) {
+        self.rejecting.remove(destination);
     }
 
     /// Returns the address that the datagrams of a socket come from.

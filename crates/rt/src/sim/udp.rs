@@ -43,6 +43,14 @@ impl World {
         }
         let mut count = 0;
         for message in messages {
+            let destination = Address::Inet(message.destination);
+            if !self.paths.may_send_to(&destination) {
+                if count > 0 {
+                    break;
+                }
+                self.paths.end_rejection(&destination);
+                return Err(io::Error::from_raw_os_error(libc::ECONNREFUSED));
+            }
             let result = self.send_message(key, local, &message);
             if count == 0 {
                 result?;

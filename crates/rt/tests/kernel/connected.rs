@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::net::{SocketAddr, UdpSocket};
 
+use crate::rejections::closed_port;
 use crate::rt;
 use crate::support::*;
 use rt::net::{ConnectOptions, DatagramSocket, ReceiveBatch, Transmit};
@@ -120,7 +121,7 @@ fn a_kept_socket_causes_no_events() {
 #[test]
 fn a_rejection_stays_with_the_flow_that_it_is_about() {
     on_one_worker(|| async {
-        let gone = server().1;
+        let (_closed, gone) = closed_port(std::net::Ipv4Addr::LOCALHOST.into());
         let socket = connect(gone);
         let mut transmits =
             [Transmit { destination: gone, source: None, ecn: None, contents: b"x", segment_size: None }];

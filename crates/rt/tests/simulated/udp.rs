@@ -8,7 +8,10 @@ use std::time::Duration;
 use crate::rt;
 use crate::support::*;
 use base::Moment;
-use rt::net::{BindOptions, DatagramSocket, Ecn, ReceiveBatch, Transmit, steer_by_connection_id, steered_index};
+use rt::net::{
+    BindOptions, ConnectOptions, DatagramSocket, Ecn, PeerRejected, ReceiveBatch, Transmit, steer_by_connection_id,
+    steered_index,
+};
 use rt::sim::{DatagramFaults, DatagramPath, network};
 
 const SERVER: &str = "10.0.0.1:443";
@@ -385,4 +388,35 @@ fn the_seed_determines_every_fault() {
     };
     assert_eq!(run(7), run(7));
     assert_ne!(run(7).0, run(8).0);
+}
+
+/// A rejection ends sending to a peer: what was sent before it is known, and nothing is sent after it.
+#[test]
+fn sending_to_a_peer_stops_at_a_rejection() {
+    under_seeds(|| async {
+        for most_segments in [1, 64] {
+            let server = bind(SERVER);
+            let socket =
+                DatagramSocket::connect(SERVER.parse().unwrap(), &ConnectOptions::default(), most_segments).unwrap();
+            // A message has one datagram, or 64 of them.
+            let contents: Vec<_> = (0..100).flat_map(|number| [number; 10]).collect();
+            let mut batch = Transmit { segment_size: Some(10), ..transmit(SERVER, &contents) };
+            network().reject_after(&address(SERVER), 1);
+            assert_eq!(socket.try_send_to_peer(&mut batch), Err(PeerRejected));
+            assert_eq!(batch.contents, &contents[10 * most_segments..]);
+            let mut sent: Vec<_> = receive(&server).await.iter().map(|found| found.bytes[0]).collect();
+            sent.sort_unstable();
+            assert_eq!(sent, (0..most_segments as u8).collect::<Vec<_>>());
+            assert_eq!(socket.try_send_to_peer(&mut batch), Ok(true));
+            assert_eq!(
+                receive(&server).await.iter().map(|found| found.bytes.len()).sum::<usize>(),
+                1_000 - 10 * most_segments
+            );
+            // `try_send` loses what was rejected, and goes on.
+            network().reject_after(&address(SERVER), 0);
+            let mut transmits = [transmit(SERVER, b"0"), transmit(SERVER, b"1")];
+            assert_eq!((socket.try_send(&mut transmits), socket.counts().unsent), (2, 1));
+            assert_eq!(receive(&server).await.len(), 1);
+        }
+    });
 }

@@ -14,6 +14,8 @@ use crate::{current, sys};
 
 /// Maximum number of sockets of one family that a worker keeps.
 const MOST: usize = 128;
+/// Maximum number of sockets that a worker keeps, of both families.
+pub const KEPT_SOCKETS: usize = 2 * MOST;
 /// Maximum number of datagrams and errors of its previous use that a socket is freed of. One with more is closed.
 const MOST_LEFT: usize = 4;
 

@@ -15,10 +15,11 @@ mod steering;
 mod transmit;
 
 pub use ecn::Ecn;
+pub use kept::KEPT_SOCKETS;
 pub use receive_batch::ReceiveBatch;
 pub use receive_space::Datagrams;
 pub use rejection::Rejection;
-pub use socket::{DatagramCounts, DatagramSocket};
+pub use socket::{DatagramCounts, DatagramSocket, PeerRejected};
 pub use steering::{steer_by_connection_id, steered_index};
 pub use transmit::Transmit;
 

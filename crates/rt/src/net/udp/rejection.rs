@@ -10,6 +10,9 @@ use crate::net::Socket;
 use crate::sys::rejections;
 use crate::sys::socket::set_option;
 
+/// Maximum number of reports without a destination that are skipped: the kernel makes none.
+const MOST_UNREADABLE: usize = 64;
+
 /// A peer that has not received a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rejection {
@@ -33,19 +36,26 @@ impl DatagramSocket {
         }
     }
 
-    /// Returns the next report. It costs a system call only after an error of receiving or sending.
+    /// Returns the next report. It costs a system call only after an error of receiving or sending. To be called until there is none:
+    /// no event follows for those that wait.
     pub fn next_rejection(&self) -> Option<Rejection> {
         if self.reports.get() != Reports::Waiting {
             return None;
         }
         let Socket::Os(fd) = &*self.socket else { return None };
-        let report = rejections::take(fd.as_raw_fd()).ok().flatten();
-        let Some(rejections::Report { peer, local_ip, error, offender }) = report else {
-            self.reports.set(Reports::Requested);
-            return None;
-        };
-        // Anyone may send ICMP messages: only the peer's host knows its ports.
-        let is_closed = error == libc::ECONNREFUSED && offender == Some(peer.ip());
-        Some(Rejection { peer, local_ip, is_closed })
+        for _ in 0..MOST_UNREADABLE {
+            match rejections::take(fd.as_raw_fd()) {
+                Ok(Some(rejections::Report { peer, local_ip, error, offender })) => {
+                    // Anyone may send ICMP messages: only the peer's host knows its ports.
+                    let is_closed = error == libc::ECONNREFUSED && offender == Some(peer.ip());
+                    return Some(Rejection { peer, local_ip, is_closed });
+                }
+                // It is removed.
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
+                Ok(None) | Err(_) => break,
+            }
+        }
+        self.reports.set(Reports::Requested);
+        None
     }
 }

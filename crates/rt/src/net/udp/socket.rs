@@ -73,12 +73,19 @@ enum Receiving {
 const LONGEST_STREAK: u8 = 8;
 
 /// The result of sending without waiting.
+#[derive(Default)]
 struct Progress {
     /// Number of transmits that are done.
     done: usize,
     /// The kernel accepts no more now.
     is_full: bool,
+    /// Sending has stopped at an error.
+    is_stopped: bool,
 }
+
+/// The peer of a connected socket, or a router, has rejected a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerRejected;
 
 impl DatagramSocket {
     pub(super) fn new(socket: Socket, local: SocketAddr, most_segments: usize) -> DatagramSocket {
@@ -177,8 +184,9 @@ impl DatagramSocket {
                     return Poll::Pending;
                 }
                 let mut filled = ReceiveBatch::holding(worker.receive_spaces.take()?);
-                if let Some(source) = worker.sources.borrow_mut().get_mut(key) {
-                    source.forget_error();
+                // A call that sends may have taken the error, and returned nothing of it.
+                if worker.sources.borrow_mut().get_mut(key).is_some_and(Source::forget_error) {
+                    self.note_report();
                 }
                 let readiness = self.receive_now(worker, filled.space_mut())?;
                 if let Some(source) = worker.sources.borrow_mut().get_mut(key) {
@@ -310,7 +318,7 @@ impl DatagramSocket {
                     return Poll::Pending;
                 }
                 let length = transmit::length(transmits);
-                let Progress { done, is_full } = self.send_now(transmits);
+                let Progress { done, is_full, .. } = self.send_now(transmits, |_| false);
                 worker.spend_bytes(length - transmit::length(transmits));
                 if is_full {
                     self.note_full(worker, key);
@@ -332,7 +340,17 @@ impl DatagramSocket {
     /// Sends from the front of `transmits` what the kernel accepts now; returns how many are done. For datagrams that
     /// may be lost.
     pub fn try_send(&self, transmits: &mut [Transmit<'_>]) -> usize {
-        self.send_now(transmits).done
+        self.send_now(transmits, |_| false).done
+    }
+
+    /// Sends to the peer of a connected socket what the kernel accepts now, up to a rejection. `contents` of the transmit is what
+    /// remains of it. Returns whether the kernel has accepted everything.
+    ///
+    /// # Errors
+    /// [`PeerRejected`]: nothing of what remains was sent. The rejection may be about an earlier datagram.
+    pub fn try_send_to_peer(&self, transmit: &mut Transmit<'_>) -> Result<bool, PeerRejected> {
+        let progress = self.send_now(std::slice::from_mut(transmit), |error| self.is_rejection(error));
+        if progress.is_stopped { Err(PeerRejected) } else { Ok(progress.done > 0) }
     }
 
     fn note_full(&self, worker: &Worker, key: Key) {
@@ -341,7 +359,8 @@ impl DatagramSocket {
         }
     }
 
-    fn send_now(&self, transmits: &mut [Transmit<'_>]) -> Progress {
+    /// Sends until the kernel accepts no more, or an error `stops` it. Other errors cost the message that they are about.
+    fn send_now(&self, transmits: &mut [Transmit<'_>], stops: impl Fn(&io::Error) -> bool) -> Progress {
         let (mut done, mut is_repeated) = (0, false);
         while let Some(rest) = transmits.get_mut(done..).filter(|rest| !rest.is_empty()) {
             let joined = self.most_segments.get() > 1;
@@ -349,40 +368,50 @@ impl DatagramSocket {
             let is_first_error = sent.is_err() && !std::mem::replace(&mut is_repeated, sent.is_err());
             match sent {
                 Ok(Some(count @ 1..)) => done += transmit::advance(rest, joined, count),
-                Ok(_) => return Progress { done, is_full: true },
+                Ok(_) => return Progress { done, is_full: true, ..Progress::default() },
                 // Nothing was sent; the call has removed the error.
                 Err(error) if is_first_error && self.is_of_another(&error) => self.note_report(),
                 Err(error) => {
                     is_repeated = false;
-                    let progress = self.send_refused(rest, joined, &error);
+                    let progress = self.send_refused(rest, joined, &error, &stops);
                     done += progress.done;
-                    if progress.is_full {
-                        return Progress { done, is_full: true };
+                    if progress.is_full || progress.is_stopped {
+                        return Progress { done, ..progress };
                     }
                 }
             }
         }
-        Progress { done, is_full: false }
+        Progress { done, ..Progress::default() }
     }
 
     /// Deals with the first message, which the kernel refused: if it may have refused to split it, its datagrams are
-    /// sent one by one; otherwise it is lost.
-    fn send_refused(&self, transmits: &mut [Transmit<'_>], joined: bool, error: &io::Error) -> Progress {
-        let Some(first) = transmits.first_mut() else { return Progress { done: 0, is_full: false } };
+    /// sent one by one; otherwise it is lost, unless the error stops sending.
+    fn send_refused(
+        &self,
+        transmits: &mut [Transmit<'_>],
+        joined: bool,
+        error: &io::Error,
+        stops: impl Fn(&io::Error) -> bool,
+    ) -> Progress {
+        let Some(first) = transmits.first_mut() else { return Progress::default() };
         let OutgoingMessage { bytes, segment, .. } = first.first_message(joined);
         if segment.is_none() || !sys::batch::is_about_segments(error) {
+            if stops(error) {
+                return Progress { is_stopped: true, ..Progress::default() };
+            }
             self.count_loss(error, segment.map_or(1, |size| bytes.len().div_ceil(usize::from(size))));
-            return Progress { done: transmit::advance(transmits, joined, 1), is_full: false };
+            return Progress { done: transmit::advance(transmits, joined, 1), ..Progress::default() };
         }
         let mut apart = [Transmit { contents: bytes, ..*first }];
-        let (mut are_sent, mut is_full, too_large) = (false, false, self.counts.get().too_large);
-        while !apart[0].contents.is_empty() && !is_full {
+        let (mut are_sent, mut progress, too_large) = (false, Progress::default(), self.counts.get().too_large);
+        while !apart[0].contents.is_empty() && !progress.is_full && !progress.is_stopped {
             match self.send_messages(transmit::messages(&apart, false)) {
                 Ok(Some(count @ 1..)) => {
                     are_sent = true;
                     transmit::advance(&mut apart, false, count);
                 }
-                Ok(_) => is_full = true,
+                Ok(_) => progress.is_full = true,
+                Err(error) if stops(&error) => progress.is_stopped = true,
                 Err(error) => {
                     self.count_loss(&error, 1);
                     transmit::advance(&mut apart, false, 1);
@@ -394,7 +423,7 @@ impl DatagramSocket {
             self.most_segments.set(1);
         }
         first.contents = &first.contents[bytes.len() - apart[0].contents.len()..];
-        Progress { done: usize::from(first.contents.is_empty()), is_full }
+        Progress { done: usize::from(first.contents.is_empty()), ..progress }
     }
 
     fn send_messages<'a>(&self, messages: impl Iterator<Item = OutgoingMessage<'a>>) -> io::Result<Option<usize>> {
