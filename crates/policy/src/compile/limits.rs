@@ -3,7 +3,7 @@
 //! terms are those of HAProxy 2.6 and 3.5. Must never query the system: its limits are an argument.
 
 use super::listening::shards;
-use config::spec::{BindSpec, GlobalSpec, Spec};
+use config::spec::{BindSpec, GlobalSpec, ProxySpec, Spec};
 
 /// Limits of the system and the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +35,9 @@ const DESCRIPTORS_OF_PROCESS: u64 = 10;
 
 /// File descriptors of a thread: its poller and its wake-up.
 const DESCRIPTORS_OF_THREAD: u64 = 3;
+
+/// Sockets to servers that a thread keeps for further flows of `udp-lb`, of both versions of IP.
+pub const KEPT_DATAGRAM_SOCKETS: u64 = 256;
 
 /// Memory of a connection without its two buffers, in bytes.
 const MEMORY_OF_CONNECTION: u64 = 2_944;
@@ -102,14 +105,18 @@ impl SystemLimits {
     /// Returns the number of file descriptors that are not for connections.
     fn overhead(&self, spec: &Spec) -> u64 {
         let threads = self.threads(&spec.global);
-        let binds = spec.proxies.iter().flat_map(|proxy| &proxy.binds);
         let runtime = &spec.global.runtime;
-        // Each worker has a QUIC socket of its own, of which the process keeps a copy.
-        let of_bind = |bind: &BindSpec| match bind.address.is_quic() {
+        // Each worker has a UDP socket of its own, of which the process keeps a copy.
+        let of_bind = |bind: &BindSpec, is_udp: bool| match is_udp || bind.address.is_quic() {
             true => 2 * u64::from(threads),
             false => u64::from(shards(bind, &spec.global, threads)),
         };
-        let sockets: u64 = binds.chain(&runtime.sockets).map(of_bind).sum();
+        let of_proxy =
+            |proxy: &ProxySpec| proxy.binds.iter().map(|bind| of_bind(bind, proxy.udp.is_some())).sum::<u64>();
+        let of_commands: u64 = runtime.sockets.iter().map(|bind| of_bind(bind, false)).sum();
+        let has_flows = spec.proxies.iter().any(|proxy| proxy.udp.is_some());
+        let kept = if has_flows { KEPT_DATAGRAM_SOCKETS * u64::from(threads) } else { 0 };
+        let sockets = spec.proxies.iter().map(of_proxy).sum::<u64>() + of_commands + kept;
         let connections = if runtime.sockets.is_empty() { 0 } else { u64::from(runtime.maxconn.unwrap_or(10)) };
         DESCRIPTORS_OF_PROCESS + sockets + connections + DESCRIPTORS_OF_THREAD * u64::from(threads)
     }
@@ -242,6 +249,23 @@ mod tests {
             assert_eq!((found.maxconn, found.descriptors), (maxconn, needed), "of {descriptors} descriptors");
             assert!(found.is_automatic);
         }
+    }
+
+    /// The sockets of a `udp-lb` section: each thread has one of each address, and keeps some to servers.
+    #[test]
+    fn sockets_of_flows_are_counted() {
+        let mut front = frontend("f");
+        front.binds = vec![bind(); 3];
+        let limits = SystemLimits { descriptors: 20_000, processors: 4, ..SystemLimits::default() };
+        let without = limits.work_out(&spec(vec![front.clone()]));
+        front.udp = Some(Box::default());
+        let with = limits.work_out(&spec(vec![front.clone(), front]));
+        let more = 2 * 3 * 2 * 4 - 3 + 4 * KEPT_DATAGRAM_SOCKETS;
+        assert_eq!(u64::from(without.maxconn - with.maxconn), more.div_ceil(2));
+        assert_eq!(
+            with.descriptors - u64::from(with.maxconn) * 2,
+            without.descriptors - u64::from(without.maxconn) * 2 + more
+        );
     }
 
     #[test]

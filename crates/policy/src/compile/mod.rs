@@ -58,7 +58,7 @@ mod variables;
 pub use self::system::{FindHost, ReadFile, ReadFolder};
 pub use self::tls::{AddError, AddedLine, KnownTls, add_to_list};
 pub use added::{add_backend, add_server, is_backend_predecessor, predecessors, refuses_servers};
-pub use limits::SystemLimits;
+pub use limits::{KEPT_DATAGRAM_SOCKETS, SystemLimits};
 use names::SpecNames;
 pub use script_maps::{ScriptMap, add_script_map, lend_early, script_map};
 pub use variables::early_variables;

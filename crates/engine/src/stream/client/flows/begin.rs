@@ -27,6 +27,9 @@ use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::{SharedStreamState, Slot};
 use wire::proxy_protocol::EncoderV2;
 
+/// Those that workers keep are in the limit of descriptors.
+const _: () = assert!(rt::net::KEPT_SOCKETS as u64 == policy::compile::KEPT_DATAGRAM_SOCKETS);
+
 /// Information about a flow that exists before it begins.
 #[derive(Default)]
 pub(super) struct FlowHint {
