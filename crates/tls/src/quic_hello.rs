@@ -155,6 +155,8 @@ impl HelloCollector {
 
 /// Returns the keys of packets that a client sends before it has an answer. `None`: the cipher has no keys for QUIC.
 fn client_keys(destination: &[u8], version: u32) -> Option<DirectionalKeys> {
+    #[cfg(test)]
+    tests::DERIVATIONS.set(tests::DERIVATIONS.get() + 1);
     let suite = TLS13_AES_128_GCM_SHA256.tls13()?.quic_suite()?;
     let version = if version == VERSION_2 { Version::V2 } else { Version::V1 };
     Some(suite.keys(destination, Side::Server, version).remote)

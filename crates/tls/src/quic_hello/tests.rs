@@ -1,10 +1,17 @@
 //! Tests of [`HelloCollector`]: the packets of the RFCs, and ClientHellos in pieces.
 
+use std::cell::Cell;
+
 use super::*;
 use wire::client_hello::{Hello, Message, Recognition, message};
 
 /// The client's Initial packets of RFC 9001, appendix A.2, and of RFC 9369, appendix A.2: the same ClientHello.
 const VERSIONS: [&str; 2] = [include_str!("initial-v1.hex"), include_str!("initial-v2.hex")];
+
+thread_local! {
+    /// Number of times that keys were derived.
+    pub(super) static DERIVATIONS: Cell<usize> = const { Cell::new(0) };
+}
 
 fn bytes(text: &str) -> Vec<u8> {
     base::hex::decode(text.trim().as_bytes()).expect("hexadecimal")
@@ -156,4 +163,24 @@ fn violations_end_the_search() {
     let mut forged = sealed(1, ID, 0, &[1], 1_200);
     forged[1_100] ^= 1;
     assert_eq!(HelloCollector::default().add(&forged), Progress::Broken);
+}
+
+/// A datagram that consists of Initial packets costs no more than one of them.
+#[test]
+fn keys_are_derived_once_for_a_datagram() {
+    // Each has an ID of its own, and cannot be decrypted.
+    let packet = |number: u8| [&[0xc0, 0, 0, 0, 1, 8, 1, 2, 3, 4, 5, 6, 7, number, 0, 0, 20][..], &[7; 20]].concat();
+    let datagram: Vec<u8> = (0..40).flat_map(packet).collect();
+    assert!(datagram.len() >= LEAST_DATAGRAM && initials(&datagram).count() == 40);
+    DERIVATIONS.set(0);
+    assert_eq!(HelloCollector::default().add(&datagram), Progress::Broken);
+    assert_eq!(DERIVATIONS.get(), 1);
+    // Those of a connection are derived for its first packet only.
+    let message = &record()[5..];
+    DERIVATIONS.set(0);
+    let mut collector = HelloCollector::default();
+    assert_eq!(collector.add(&pieces(1, message, &[0..20, 20..50])), Progress::Part);
+    assert_eq!(collector.add(&datagram), Progress::Part);
+    assert!(matches!(collector.add(&pieces(2, message, &[50..60, 60..message.len()])), Progress::Whole(_)));
+    assert_eq!(DERIVATIONS.get(), 1);
 }
