@@ -30,6 +30,9 @@ use crate::transport::{self, Insecure, Transport};
 /// The most bytes of input held at a time; a head has to fit. A smaller buffer of the worker's pool is used until one does not.
 const INPUT: usize = 32 * 1024;
 
+/// Maximum number of interim answers before an answer.
+const MOST_INTERIM: u8 = 32;
+
 /// How long an exchange waits once it is connected.
 #[derive(Debug, Clone, Copy)]
 pub enum Timeouts {
@@ -154,6 +157,8 @@ pub struct Exchange {
     is_sent: bool,
     /// Whether the head was received whole.
     has_head: bool,
+    /// Number of interim answers before it.
+    interim: u8,
     framing: Framing,
     decoder: ChunkDecoder,
 }
@@ -234,6 +239,7 @@ impl Exchange {
             scan: Scan::default(),
             is_sent: false,
             has_head: false,
+            interim: 0,
             framing: Framing::None,
             decoder: ChunkDecoder::new(),
         };
@@ -316,7 +322,9 @@ impl Exchange {
             match self.head.status() {
                 // The request did not ask for another protocol.
                 101 => return Err(Failure::Invalid),
+                100..200 if self.interim == MOST_INTERIM => return Err(Failure::Invalid),
                 100..200 => {
+                    self.interim += 1;
                     (self.scan, self.head) = (Scan::default(), Head::default());
                     self.restart(Some(TimeoutProgress::of_whole()));
                 }

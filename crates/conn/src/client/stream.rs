@@ -6,7 +6,7 @@ use base::buffer::Buffer;
 use wire::h1::HeadLimits;
 use wire::http::{Head, Method};
 
-use super::{Answer, Failure, INPUT, within};
+use super::{Answer, Failure, INPUT, MOST_INTERIM, within};
 use crate::carrier::Carrier;
 use crate::exchange::{AnswerHeadKind, AnswerReader, ReadOutcome};
 use crate::upstream::Upstream;
@@ -27,6 +27,7 @@ pub async fn ask_on_stream(
     within(&mut timer, |cx| upstream.poll_send(cx, &mut head)).await?.map_err(Failure::Broken)?;
     let (mut reader, mut found) = (AnswerReader::default(), Head::new());
     let limits = HeadLimits { max_head: INPUT, ..HeadLimits::default() };
+    let mut interim = 0;
     loop {
         match within(&mut timer, |cx| reader.poll_receive(cx, &mut upstream)).await? {
             ReadOutcome::Bytes(_) => {}
@@ -34,7 +35,11 @@ pub async fn ask_on_stream(
         }
         match reader.parse(&upstream, Method::Get, &limits, &mut found) {
             AnswerHeadKind::Part => {}
-            AnswerHeadKind::Interim => found.clear(),
+            AnswerHeadKind::Interim if interim == MOST_INTERIM => return Err(Failure::Invalid),
+            AnswerHeadKind::Interim => {
+                interim += 1;
+                found.clear();
+            }
             // The request did not ask for another protocol.
             AnswerHeadKind::Final if found.status() == 101 => return Err(Failure::Invalid),
             AnswerHeadKind::Final => break,

@@ -131,8 +131,43 @@ enum Fault {
     Silent,
     /// It sends these bytes, and closes.
     Sends(&'static str),
+    /// It sends this interim answer that many times, and then allows the request.
+    Interim(&'static str, usize),
     /// It sends a body that exceeds `tune.bufsize`.
     Long,
+}
+
+/// `100 Continue`, which the subrequest has not asked for, and other interim answers precede a decision.
+#[test]
+fn interim_answers_are_skipped() {
+    for interim in ["HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 102 Processing\r\nRemote-User: root\r\n\r\n"] {
+        asked().run(move |world| async move {
+            let (mut s1, mut a1) = (Service::at(S1), Service::at(S2));
+            let mut client = Peer::connect(WEIR).await;
+            let mut auths: Option<Peer> = None;
+            // The second subrequest has the same connection.
+            for count in [1, 32] {
+                client.send(GET).await;
+                let mut auth = match auths.take() {
+                    Some(auth) => auth,
+                    None => a1.accept().await,
+                };
+                auth.receive_head().await;
+                // In one segment with the answer, or before it.
+                auth.send(interim.repeat(count - 1)).await;
+                sleep(10).await;
+                auth.send(format!("{interim}HTTP/1.1 200 OK\r\nRemote-User: ann\r\nContent-Length: 0\r\n\r\n")).await;
+                let mut server = s1.accept().await;
+                let head = server.receive_head().await.unwrap();
+                assert!(head.ends_with("\r\nremote-user: ann\r\n\r\n") && !head.contains("root"), "{head}");
+                server.send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok").await;
+                client.expect("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+                auths = Some(auth);
+            }
+            assert_eq!(a1.accepted(), 1);
+            world.forget_log();
+        });
+    }
 }
 
 #[test]
@@ -147,6 +182,8 @@ fn without_a_decision_on_error_decides() {
         Fault::Sends("HTTP/1.1 099 OK\r\nContent-Length: 0\r\n\r\n"),
         Fault::Sends("HTTP/1.1 999 OK\r\nContent-Length: 0\r\n\r\n"),
         Fault::Sends("SSH-2.0\r\n\r\n"),
+        Fault::Interim("HTTP/1.1 103 Early Hints\r\n\r\n", 33),
+        Fault::Interim("HTTP/1.1 100 Continue\r\n\r\n", 1_000),
         Fault::Long,
     ];
     for fault in faults {
@@ -168,6 +205,13 @@ fn without_a_decision_on_error_decides() {
                             auth.expect_end().await;
                         }
                         Fault::Sends(bytes) => auth.send(bytes).await,
+                        Fault::Interim(bytes, times) => {
+                            auth.try_send(format!(
+                                "{}HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+                                bytes.repeat(times)
+                            ))
+                            .await;
+                        }
                         Fault::Long => {
                             auth.send("HTTP/1.1 403 No\r\nContent-Length: 20000\r\n\r\n").await;
                             auth.try_send("x".repeat(20_000)).await;

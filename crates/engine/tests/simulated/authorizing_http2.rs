@@ -1,6 +1,6 @@
 //! Tests of `http-request auth-request` with a server of HTTP/2: its answers, the connection that its requests share, and its end.
 
-use testkit::{Peer, Service};
+use testkit::{Peer, Service, sleep};
 use wire::h2::{ErrorCode, Kind};
 
 use crate::messages::*;
@@ -63,7 +63,9 @@ fn subrequests_are_streams_of_one_connection() {
 
 #[test]
 fn a_stream_without_a_whole_answer_is_no_decision() {
-    let rows: [(&[(Part, &str)], &str); 6] = [
+    const INTERIM: (Part, &str) = (Part::Head, "HTTP/1.1 103 Early Hints\r\n\r\n");
+    let rows: [(&[(Part, &str)], &str); 7] = [
+        (&[INTERIM; 40], "invalid answer"),
         (&[], "no answer in time"),
         (&[(Part::Reset, "")], "connection closed before the end of the answer"),
         (&[(Part::Head, "HTTP/1.1 200 OK\r\n\r\n"), (Part::Reset, "")], "connection broke: "),
@@ -80,6 +82,7 @@ fn a_stream_without_a_whole_answer_is_no_decision() {
             let stream = auth.expect_head(&subrequest("/", &client)).await;
             for (part, text) in parts {
                 auth.send(*part, stream, text).await;
+                sleep(1).await;
             }
             client.expect(page(503)).await;
             let lines = world.lines(2).await;
