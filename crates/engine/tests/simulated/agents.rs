@@ -182,3 +182,18 @@ fn responses_of_agents_are_bounded() {
         assert_eq!(status(&world).operation(), Operation::Up);
     });
 }
+
+/// An agent that gets an HTTP request gets no text: the command is refused.
+#[test]
+fn a_text_for_an_agent_over_http_is_refused() {
+    for (agent, expected) in [
+        ("agent-check", "\n"),
+        ("agent-check http /", "'agent-send' has no effect: the agent gets an HTTP request ('agent-check http').\n\n"),
+    ] {
+        let body = format!("server s1 10.0.1.1:80 {agent} agent-port 82 agent-inter 1s");
+        listen(&body).global(SOCKET).workers(&[1]).run(move |world| async move {
+            world.forget_log();
+            assert_eq!(ask("set server l/s1 agent-send hello").await, expected, "{agent}");
+        });
+    }
+}

@@ -46,9 +46,12 @@ pub enum Move {
 const HEAVIEST: u32 = 256;
 
 /// Converts the weight of an SRV record to that of a server. If the largest of the service exceeds that of a server, all are scaled by the
-/// same factor, so that their ratios hold. Only 0 becomes 0.
+/// same factor, so that their ratios hold. Only 0 becomes 0, unless all are: then none is preferred (RFC 2782).
 fn scaled(weight: u16, largest: u16) -> u32 {
     let (weight, largest) = (u32::from(weight), u32::from(largest));
+    if largest == 0 {
+        return 1;
+    }
     if largest <= HEAVIEST {
         return weight;
     }
@@ -156,7 +159,8 @@ mod tests {
             (&[1, 1_000], &[1, 256]),
             (&[65_535, 32_768, 1, 0], &[256, 128, 1, 0]),
             (&[65_535, 65_535], &[256, 256]),
-            (&[0, 0], &[0, 0]),
+            (&[0, 0], &[1, 1]),
+            (&[0], &[1]),
             (&[7], &[7]),
         ];
         for (weights, expected) in rows {

@@ -29,6 +29,9 @@ pub(super) fn change(call: &mut Call<'_, Worker>, proxy: &Proxy, server: &Server
             call.refuse("agent checks are not enabled on this server.");
         }
         "agent" => force(call, proxy, server, Checker::Agent),
+        "agent-send" if server.agent.as_ref().is_some_and(|agent| agent.uri.is_some()) => {
+            call.refuse("'agent-send' has no effect: the agent gets an HTTP request ('agent-check http').");
+        }
         "agent-send" => {
             let send = text::to_bytes(call.word(4)).into();
             call.state.process.checks.targets.change_agent(server.serial, |orders| orders.send = Some(send));
