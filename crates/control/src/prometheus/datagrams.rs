@@ -17,6 +17,8 @@ const METRICS: [(&str, &str); DatagramCounters::NAMES.len()] = [
     ("weir_udp_datagrams_oversized_total", "Datagrams above accepted-payload-size"),
     ("weir_udp_datagrams_unsent_total", "Datagrams that the system has not taken"),
     ("weir_udp_flows_rejected_total", "Flows whose server has rejected a datagram"),
+    ("weir_udp_datagrams_held_total", "Datagrams of QUIC that were held until their ClientHello was complete"),
+    ("weir_udp_connections_nameless_total", "QUIC connections that were passed on without a complete ClientHello"),
 ];
 
 /// Appends the samples of a metric, of proxies from the index `object` on. Returns whether there are more; `None`: there is no such

@@ -23,6 +23,8 @@ const COUNTS: [FlowCount; DatagramCounters::NAMES.len()] = [
     count("datagrams_oversized", "Oversized datagrams"),
     count("datagrams_unsent", "Unsent datagrams"),
     count("flows_rejected", "Flows rejected by servers"),
+    count("datagrams_held", "Datagrams held for a ClientHello"),
+    count("connections_nameless", "QUIC connections without a name"),
 ];
 
 /// Returns the counts of a frontend; none if it is that of another proxy.

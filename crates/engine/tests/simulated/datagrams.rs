@@ -10,30 +10,30 @@ use testkit::{Scope, sleep};
 use crate::api;
 use crate::world::*;
 
-const DNS: &str = "10.0.0.1:53";
-const U1: &str = "10.0.1.1:5300";
-const U2: &str = "10.0.1.2:5300";
-const CLIENT: &str = "10.0.9.1:5000";
+pub const DNS: &str = "10.0.0.1:53";
+pub const U1: &str = "10.0.1.1:5300";
+pub const U2: &str = "10.0.1.2:5300";
+pub const CLIENT: &str = "10.0.9.1:5000";
 
 /// A socket of a client or of a server.
-struct Peer(DatagramSocket);
+pub struct Peer(pub DatagramSocket);
 
 impl Peer {
-    fn at(address: &str) -> Self {
+    pub fn at(address: &str) -> Self {
         Self(DatagramSocket::bind(address.parse().unwrap(), &BindOptions::default()).unwrap())
     }
 
-    fn send(&self, to: &str, contents: &[u8]) {
+    pub fn send(&self, to: &str, contents: &[u8]) {
         self.send_to(to.parse().unwrap(), contents);
     }
 
-    fn send_to(&self, destination: SocketAddr, contents: &[u8]) {
+    pub fn send_to(&self, destination: SocketAddr, contents: &[u8]) {
         let mut transmits = [Transmit { destination, source: None, ecn: None, contents, segment_size: None }];
         assert_eq!(self.0.try_send(&mut transmits), 1);
     }
 
     /// Returns the next datagrams with their senders: at least one.
-    async fn receive(&self) -> Vec<(String, SocketAddr)> {
+    pub async fn receive(&self) -> Vec<(String, SocketAddr)> {
         let mut batch = ReceiveBatch::new();
         std::future::poll_fn(|cx| self.0.poll_receive(cx, &mut batch)).await.unwrap();
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
@@ -41,7 +41,7 @@ impl Peer {
     }
 
     /// Sends a datagram and returns its answer.
-    async fn ask(&self, contents: &str) -> String {
+    pub async fn ask(&self, contents: &str) -> String {
         self.send(DNS, contents.as_bytes());
         let mut answers = testkit::within(Duration::from_secs(1), self.receive()).await.expect("an answer");
         assert_eq!(answers[0].1, DNS.parse().unwrap());
@@ -49,13 +49,13 @@ impl Peer {
     }
 
     /// Whether nothing arrives within a second.
-    async fn is_silent(&self) -> bool {
+    pub async fn is_silent(&self) -> bool {
         testkit::within(Duration::from_secs(1), self.receive()).await.is_none()
     }
 }
 
 /// Starts a server that answers each datagram with its name and the datagram, `times` times.
-fn serve(scope: &Scope, address: &'static str, name: &'static str, times: usize) {
+pub fn serve(scope: &Scope, address: &'static str, name: &'static str, times: usize) {
     let peer = Peer::at(address);
     scope.spawn(async move {
         loop {
@@ -67,14 +67,14 @@ fn serve(scope: &Scope, address: &'static str, name: &'static str, times: usize)
 }
 
 /// A section with two servers and these lines.
-fn section(lines: &str) -> Worlds {
+pub fn section(lines: &str) -> Worlds {
     config(&format!(
         "udp-lb dns\n    log global\n    dgram-bind {DNS}\n    timeout client 2s\n    server a {U1}\n    server b {U2}\n    balance static-rr\n{lines}\n"
     ))
 }
 
 /// Starts both servers.
-fn both(world: &World) -> Rc<Scope> {
+pub fn both(world: &World) -> Rc<Scope> {
     serve(&world.scope, U1, "a", 1);
     serve(&world.scope, U2, "b", 1);
     Rc::clone(&world.scope)
@@ -433,7 +433,7 @@ fn lost_datagrams_and_evicted_flows_are_counted() {
         // The answer is too long.
         client.send(DNS, &[b'x'; 99]);
         sleep(10).await;
-        let expected = "udp-lb dns flows 2 evicted 2 refused 0 oversized 2 unsent 0 rejected 0\n\n";
+        let expected = "udp-lb dns flows 2 evicted 2 refused 0 oversized 2 unsent 0 rejected 0 held 0 nameless 0\n\n";
         assert_eq!(api::ask("show udp-lb").await, expected);
         assert_eq!(api::ask("show udp-lb dns").await, expected);
         assert_eq!(api::ask("show udp-lb other").await, "No such udp-lb section.\n\n");
@@ -441,8 +441,16 @@ fn lost_datagrams_and_evicted_flows_are_counted() {
         peer.send("GET /?scope=udp HTTP/1.0\r\n\r\n").await;
         let metrics = String::from_utf8(peer.receive_rest().await).unwrap();
         let found: Vec<_> = metrics.lines().filter(|line| line.starts_with("weir_")).collect();
-        let names = ["flows_evicted", "datagrams_refused", "datagrams_oversized", "datagrams_unsent", "flows_rejected"];
-        let expected = names.iter().zip([2, 0, 2, 0, 0]);
+        let names = [
+            "flows_evicted",
+            "datagrams_refused",
+            "datagrams_oversized",
+            "datagrams_unsent",
+            "flows_rejected",
+            "datagrams_held",
+            "connections_nameless",
+        ];
+        let expected = names.iter().zip([2, 0, 2, 0, 0, 0, 0]);
         let expected: Vec<_> =
             expected.map(|(name, value)| format!("weir_udp_{name}_total{{proxy=\"dns\"}} {value}")).collect();
         assert_eq!(found, expected);

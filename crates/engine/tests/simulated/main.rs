@@ -47,6 +47,8 @@ mod conversations;
 mod crowds;
 mod dashboard;
 mod datagrams;
+mod datagrams_counted;
+mod datagrams_rejected;
 mod decompressing;
 mod decompressing_beside;
 mod dying;

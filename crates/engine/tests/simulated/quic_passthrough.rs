@@ -252,6 +252,18 @@ fn datagrams_are_held_until_the_client_hello_is_whole() {
     });
 }
 
+/// A datagram that no flow would pass on is not held either.
+#[test]
+fn large_datagrams_are_not_held() {
+    section("    accepted-payload-size 1300").global(api::SOCKET).workers(&[1]).run(|_world| async move {
+        let mut early = [&[0xd0, 0, 0, 0, 1, 8][..], b"any id 8", &[0, 4, 1, 2, 3, 4]].concat();
+        early.resize(1_301, 0);
+        Peer::at(CLIENT).ask(&early);
+        sleep(10).await;
+        assert!(api::ask("show udp-lb").await.contains(" oversized 1 unsent 0 rejected 0 held 0 "));
+    });
+}
+
 /// A ClientHello that stays incomplete is passed on after two seconds, balanced without a name.
 #[test]
 fn an_incomplete_client_hello_is_passed_on_late() {
@@ -270,7 +282,10 @@ fn an_incomplete_client_hello_is_passed_on_late() {
         client.ask(&rest);
         assert_eq!(a.datagrams().await, [rest]);
         let shown = api::ask("show udp-lb").await;
-        assert_eq!(shown, "udp-lb web flows 1 evicted 0 refused 0 oversized 0 unsent 0 rejected 0\n\n");
+        assert_eq!(
+            shown,
+            "udp-lb web flows 1 evicted 0 refused 0 oversized 0 unsent 0 rejected 0 held 2 nameless 1\n\n"
+        );
         sleep(6_000).await;
         world.forget_log();
     });
@@ -356,6 +371,35 @@ fn connection_ids_lead_to_their_servers() {
         rebind(CLIENT, "10.0.9.1:6004");
         client.ask(&short(b"second-id", "5"));
         assert_eq!((a.datagrams().await.len(), b.datagrams().await.len()), (1, 0));
+        sleep(6_000).await;
+        world.forget_log();
+    });
+}
+
+/// Datagrams with a forged source displace no ID of the client, neither those that the server has sent nor the one that the client
+/// uses.
+#[test]
+fn forged_ids_displace_none_of_a_client() {
+    section(&format!("{TO_B}\n    balance first")).workers(&[1]).run(|world| async move {
+        let (a, b) = (Peer::at(U1), Peer::at(U2));
+        let client = Peer::at(CLIENT);
+        client.ask(&whole(b"any id 8", "b.example"));
+        let from = b.received().await.1;
+        b.send(from.unwrap(), &chosen(b"server-id"));
+        assert_eq!(client.datagrams().await.len(), 1);
+        for number in 0..20 {
+            client.ask(&short(b"second-id", &number.to_string()));
+        }
+        for number in 10..30 {
+            client.ask(&short(format!("forged-{number}").as_bytes(), "x"));
+        }
+        assert_eq!((a.datagrams().await.len(), b.datagrams().await.len()), (0, 40));
+        rebind(CLIENT, MOVED);
+        client.ask(&short(b"second-id", "1"));
+        assert_eq!((a.datagrams().await.len(), b.datagrams().await.len()), (0, 1));
+        rebind(CLIENT, "10.0.9.1:6002");
+        client.ask(&short(b"server-id", "2"));
+        assert_eq!((a.datagrams().await.len(), b.datagrams().await.len()), (0, 1));
         sleep(6_000).await;
         world.forget_log();
     });

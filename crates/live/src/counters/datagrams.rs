@@ -18,16 +18,20 @@ pub struct DatagramCounters {
     pub unsent: Count,
     /// Flows whose server has rejected a datagram.
     pub rejected: Count,
+    /// First datagrams of QUIC connections that were held until a ClientHello is complete.
+    pub held: Count,
+    /// QUIC connections that were passed on without a complete ClientHello.
+    pub nameless: Count,
 }
 
 impl DatagramCounters {
     /// The names of the counters, in the order of [`DatagramCounters::all`].
-    pub const NAMES: [&'static str; 5] = ["evicted", "refused", "oversized", "unsent", "rejected"];
+    pub const NAMES: [&'static str; 7] = ["evicted", "refused", "oversized", "unsent", "rejected", "held", "nameless"];
 
     /// Returns all counters.
-    pub fn all(&self) -> [&Count; 5] {
-        let Self { evicted, refused, oversized, unsent, rejected } = self;
-        [evicted, refused, oversized, unsent, rejected]
+    pub fn all(&self) -> [&Count; 7] {
+        let Self { evicted, refused, oversized, unsent, rejected, held, nameless } = self;
+        [evicted, refused, oversized, unsent, rejected, held, nameless]
     }
 }
 

@@ -75,8 +75,11 @@ fn connections_survive_new_ports_and_reloads() {
     }
 }
 
-/// Starts a relay in front of an address, whose outer port changes after so many datagrams of its client. Returns its port, and the
-/// number of changes.
+/// Number of datagrams of a client before its port changes first: the handshake is complete then, also with repeated packets.
+const HANDSHAKE: usize = 100;
+
+/// Starts a relay in front of an address, whose outer port changes after so many datagrams of its client, once its handshake is
+/// complete. Returns its port, and the number of changes.
 fn relay(to: Address, each: usize) -> (u16, Arc<AtomicUsize>) {
     let inner = Arc::new(UdpSocket::bind("127.0.0.1:0").expect("a port"));
     let port = inner.local_addr().expect("bound").port();
@@ -110,7 +113,7 @@ fn relay(to: Address, each: usize) -> (u16, Arc<AtomicUsize>) {
         for count in 1.. {
             let Ok((length, from)) = inner.recv_from(&mut place) else { return };
             *client.lock().expect("not poisoned") = from;
-            if count % each == 0 {
+            if count > HANDSHAKE && count % each == 0 {
                 changes.fetch_add(1, Ordering::SeqCst);
                 outer = open();
             }

@@ -44,6 +44,8 @@ const FLOW_COUNTS = [
   ["Datagrams refused", "datagrams_refused"],
   ["Datagrams oversized", "datagrams_oversized"],
   ["Datagrams unsent", "datagrams_unsent"],
+  ["Datagrams held for a ClientHello", "datagrams_held"],
+  ["QUIC connections without a name", "connections_nameless"],
 ];
 
 function flowFacts(row) {

@@ -5,15 +5,12 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use live::counters::{Count, DatagramCounters};
-use rt::net::{DatagramSocket, Datagrams, Transmit};
+use rt::net::{DatagramSocket, Datagrams, Rejection, Transmit};
 
 use super::answers::Answers;
 use super::flow_table::FlowKey;
 use crate::datagram_sockets::DatagramPlace;
 use crate::worker::Worker;
-
-/// Maximum number of reports about answers that are read for one client.
-const REJECTIONS: usize = 16;
 
 /// A worker's socket at an address of `dgram-bind`.
 pub(super) struct ClientSocket {
@@ -45,12 +42,9 @@ impl ClientSocket {
         local_ip.filter(|_| self.socket.local_address().ip().is_unspecified())
     }
 
-    /// Returns the next client whose port is closed.
-    pub(super) fn next_gone(&self) -> Option<FlowKey> {
-        std::iter::from_fn(|| self.socket.next_rejection())
-            .take(REJECTIONS)
-            .find(|rejection| rejection.is_closed)
-            .map(|rejection| FlowKey { peer: rejection.peer, local: self.one_of_many(rejection.local_ip) })
+    /// Returns the key of the flow that a report is about.
+    pub(super) fn key_of(&self, rejection: &Rejection) -> FlowKey {
+        FlowKey { peer: rejection.peer, local: self.one_of_many(rejection.local_ip) }
     }
 
     /// Sends an answer at the end of the iteration. Those that the system does not take are lost, and counted.
@@ -82,6 +76,18 @@ impl ClientSocket {
         if unsent > 0 {
             self.count(unsent as usize, |counters| &counters.unsent);
         }
+    }
+
+    /// Returns those of the datagrams that are not too large, and counts the others: of several that have arrived together, the last
+    /// one may be shorter.
+    pub(super) fn fitting<'a>(&self, datagrams: &Datagrams<'a>, most: usize) -> Option<Datagrams<'a>> {
+        if datagrams.stride <= most {
+            return Some(*datagrams);
+        }
+        let (number, last) = (datagrams.iter().count(), datagrams.iter().last().unwrap_or_default());
+        let fits = last.len() <= most;
+        self.count(number - usize::from(fits), |counters| &counters.oversized);
+        fits.then(|| Datagrams { bytes: last, stride: last.len().max(1), ..*datagrams })
     }
 
     /// Counts datagrams or flows.

@@ -62,27 +62,50 @@ impl Progress {
     }
 }
 
-/// The server, or a router, has rejected a datagram: this one, or an earlier one.
+/// The server, or a router, has rejected a datagram: one of these, or an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Rejected;
+pub(super) struct Rejected {
+    /// Number of datagrams that were sent before that. The others were not sent.
+    pub(super) sent: usize,
+}
+
+impl Rejected {
+    /// Returns the datagrams that were not sent.
+    pub(super) fn rest<'a>(self, datagrams: &Datagrams<'a>) -> Datagrams<'a> {
+        let begin = self.sent.saturating_mul(datagrams.stride);
+        Datagrams { bytes: datagrams.bytes.get(begin..).unwrap_or_default(), ..*datagrams }
+    }
+}
 
 impl Flow {
     /// Sends datagrams of the client to the server. Returns whether the system has taken them; otherwise they are lost. In `place`
     /// those are put together that differ from what the client has sent.
     ///
     /// # Errors
-    /// [`Rejected`]: nothing was sent, and the flow has to end.
+    /// [`Rejected`]: the flow has to end. Some may have been sent, which must not be sent again.
     pub(super) fn forward(&self, datagrams: &Datagrams<'_>, place: &mut Vec<u8>) -> Result<bool, Rejected> {
-        let before = self.socket.counts();
-        let is_accepted = match self.header.is_empty() {
-            true => self.send(datagrams.bytes, datagrams.stride),
-            false => self.send_marked(datagrams, place),
+        let before = self.socket.counts().too_large;
+        let (contents, stride) = match self.header.is_empty() {
+            true => (datagrams.bytes, datagrams.stride),
+            false => self.mark(datagrams, place),
         };
-        let after = self.socket.counts();
-        if after.unsent != before.unsent {
-            return Err(Rejected);
-        }
-        let is_sent = is_accepted && after.too_large == before.too_large;
+        let segment_size = (stride < contents.len()).then_some(stride);
+        let mut transmit = Transmit { destination: self.server, source: None, ecn: None, contents, segment_size };
+        let Ok(is_accepted) = self.socket.try_send_to_peer(&mut transmit) else {
+            let sent = (contents.len() - transmit.contents.len()) / stride;
+            if sent > 0 {
+                let bytes = datagrams.bytes.get(..sent * datagrams.stride).unwrap_or_default();
+                self.count_request(&Datagrams { bytes, ..*datagrams }, true);
+            }
+            return Err(Rejected { sent });
+        };
+        let is_sent = is_accepted && self.socket.counts().too_large == before;
+        self.count_request(datagrams, is_sent);
+        Ok(is_sent)
+    }
+
+    /// Counts datagrams of the client.
+    fn count_request(&self, datagrams: &Datagrams<'_>, is_sent: bool) {
         self.progress.seen.set(rt::now());
         self.progress.requests.set(self.progress.requests.get() + datagrams.iter().count() as u64);
         if let Ok(mut state) = self.state.try_borrow_mut() {
@@ -90,24 +113,16 @@ impl Flow {
             state.accounting.bytes.sent += if is_sent { datagrams.bytes.len() as u64 } else { 0 };
             metrics::flowing(&self.session, &mut state);
         }
-        Ok(is_sent)
     }
 
-    /// Sends datagrams of that length, the last of which may be shorter. Returns whether the system has taken them.
-    fn send(&self, contents: &[u8], stride: usize) -> bool {
-        let segment_size = (stride < contents.len()).then_some(stride);
-        let mut transmits = [Transmit { destination: self.server, source: None, ecn: None, contents, segment_size }];
-        self.socket.try_send(&mut transmits) > 0
-    }
-
-    /// Sends datagrams, each after the PROXY header. Returns whether the system has taken all of them.
-    fn send_marked(&self, datagrams: &Datagrams<'_>, marked: &mut Vec<u8>) -> bool {
+    /// Puts datagrams together, each after the PROXY header. Returns them and the length of each.
+    fn mark<'p>(&self, datagrams: &Datagrams<'_>, marked: &'p mut Vec<u8>) -> (&'p [u8], usize) {
         marked.clear();
         for bytes in datagrams.iter() {
             marked.extend_from_slice(&self.header);
             marked.extend_from_slice(bytes);
         }
-        self.send(marked, self.header.len() + datagrams.stride)
+        (marked, self.header.len() + datagrams.stride)
     }
 
     /// Returns how well the client has proven its address, with a datagram that it sends now.
@@ -149,12 +164,9 @@ impl Flow {
     /// Passes answers on to the client.
     fn answer(&self, clients: &Rc<ClientSocket>, batch: &ReceiveBatch) {
         let (mut received, mut count) = (0, 0);
-        for datagrams in batch.iter().filter(|datagrams| is_from(datagrams, self.server)) {
+        let of_server = batch.iter().filter(|datagrams| is_from(datagrams, self.server));
+        for datagrams in of_server.filter_map(|datagrams| clients.fitting(&datagrams, self.settings.payload)) {
             let number = datagrams.iter().count();
-            if datagrams.stride > self.settings.payload {
-                clients.count(number, |counters| &counters.oversized);
-                continue;
-            }
             if let Some(ids) = self.ids.get() {
                 ids.borrow_mut().note_answers(&datagrams);
             }
@@ -281,3 +293,17 @@ pub(super) const GONE: Outcome = Outcome::new(Cause::Client, Phase::Data);
 
 /// Outcome of a flow whose server has rejected a datagram.
 pub(super) const REJECTED: Outcome = Outcome::new(Cause::Server, Phase::Data);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_sent_before_a_rejection_is_not_sent_again() {
+        let peer = ([192, 0, 2, 1], 9).into();
+        let datagrams = |bytes| Datagrams { bytes, stride: 3, peer, local_ip: None, ecn: None };
+        for (sent, expected) in [(0, &b"abcdefgh"[..]), (1, b"defgh"), (2, b"gh"), (3, b"")] {
+            assert_eq!(Rejected { sent }.rest(&datagrams(b"abcdefgh")), datagrams(expected));
+        }
+    }
+}

@@ -38,6 +38,9 @@ use quic_passthrough::{Destination, Passthrough, note_continued};
 /// Number of batches that are processed before other tasks run.
 const BATCHES: usize = 16;
 
+/// Number of reports about answers that are read before other tasks run.
+const REJECTIONS: usize = 256;
+
 /// Pause after an error of the system, about memory for example.
 const REST: Duration = Duration::from_millis(100);
 
@@ -93,7 +96,7 @@ fn poll<A>(
     } else if reception.pause.deadline().is_none() || reception.pause.poll_expired(cx).is_ready() {
         reception.pause.arm(None);
         receive(cx, listener, state, reception);
-        listener.end_gone();
+        listener.end_gone(cx);
     }
     listener.end_waits(cx, &mut reception.wait, state);
     let is_in_use = place.note_connections(listener.table.borrow().len() > 0);
@@ -152,12 +155,13 @@ impl Listener {
     /// Passes datagrams of one flow on: to its server, or to one that is chosen now.
     fn pass(self: &Rc<Self>, datagrams: &Datagrams<'_>, state: Opening) {
         let key = FlowKey { peer: datagrams.peer, local: datagrams.local_ip };
-        if let Some((place, flow)) = self.find(&key)
-            && self.pass_on(place, &flow, datagrams)
-        {
-            return;
+        let rest = match self.find(&key) {
+            Some((place, flow)) => self.pass_on(place, &flow, datagrams),
+            None => Err(*datagrams),
+        };
+        if let Err(rest) = rest {
+            self.begin(key, &rest, state, FlowHint::default());
         }
-        self.begin(key, datagrams, state, FlowHint::default());
     }
 
     /// Returns the flow of a client.
@@ -165,38 +169,41 @@ impl Listener {
         self.table.borrow().find(key).map(|(place, flow)| (place, Rc::clone(flow)))
     }
 
-    /// Passes datagrams on to the server of a flow. `false`: the server has rejected an earlier one; these go to another flow.
-    fn pass_on(&self, place: FlowPlace, flow: &Flow, datagrams: &Datagrams<'_>) -> bool {
-        if datagrams.stride > flow.settings.payload {
-            self.clients.count(datagrams.iter().count(), |counters| &counters.oversized);
-            return true;
+    /// Passes datagrams on to the server of a flow.
+    ///
+    /// # Errors
+    /// Those that were not sent: the server has rejected an earlier one; these go to another flow.
+    fn pass_on<'a>(&self, place: FlowPlace, flow: &Flow, datagrams: &Datagrams<'a>) -> Result<(), Datagrams<'a>> {
+        let Some(datagrams) = self.clients.fitting(datagrams, flow.settings.payload) else { return Ok(()) };
+        let is_sent = flow.forward(&datagrams, &mut self.clients.marked.borrow_mut()).map_err(|rejected| {
+            flow.forget_ids();
+            self.forget(flow);
+            flow.end(REJECTED);
+            rejected.rest(&datagrams)
+        })?;
+        self.count_unsent(is_sent, &datagrams);
+        let mut table = self.table.borrow_mut();
+        table.touch(place, flow.standing());
+        if flow.is_used_up() {
+            table.detach(place);
         }
-        if let Ok(is_sent) = flow.forward(datagrams, &mut self.clients.marked.borrow_mut()) {
-            self.count_unsent(is_sent, datagrams);
-            let mut table = self.table.borrow_mut();
-            table.touch(place, flow.standing());
-            if flow.is_used_up() {
-                table.detach(place);
-            }
-            return true;
-        }
-        flow.forget_ids();
-        self.forget(flow);
-        flow.end(REJECTED);
-        false
+        Ok(())
     }
 
     /// Passes datagrams of QUIC on, each within the flow of its connection.
     fn pass_quic(self: &Rc<Self>, datagrams: &Datagrams<'_>, state: Opening, settings: QuicPassthrough) {
         let key = FlowKey { peer: datagrams.peer, local: datagrams.local_ip };
+        let mut rest = *datagrams;
         if let Some((place, flow)) = self.find(&key)
-            && flow.ids.get().is_some_and(|ids| ids.borrow().are_current(datagrams))
-            && self.pass_on(place, &flow, datagrams)
+            && flow.ids.get().is_some_and(|ids| ids.borrow_mut().are_current(datagrams))
         {
-            return;
+            match self.pass_on(place, &flow, datagrams) {
+                Ok(()) => return,
+                Err(unsent) => rest = unsent,
+            }
         }
-        for bytes in datagrams.iter() {
-            let datagram = Datagrams { bytes, stride: bytes.len().max(1), ..*datagrams };
+        for bytes in rest.iter() {
+            let datagram = Datagrams { bytes, stride: bytes.len().max(1), ..rest };
             let destination = || {
                 let generation = self.clients.worker.generation();
                 let proxy = generation.proxy(self.clients.place.owner().frontend);
@@ -204,7 +211,7 @@ impl Listener {
             };
             let mut next = destination();
             if let Destination::Flow(place, flow) = &next {
-                if self.pass_on(*place, flow, &datagram) {
+                if self.pass_on(*place, flow, &datagram).is_ok() {
                     continue;
                 }
                 // Its IDs are forgotten now.
@@ -213,7 +220,9 @@ impl Listener {
             match next {
                 Destination::Hello => self.hold(key, &datagram, state),
                 Destination::New(server) => self.begin(key, &datagram, state, FlowHint { contents: None, server }),
-                Destination::Flow(place, flow) => drop(self.pass_on(place, &flow, &datagram)),
+                Destination::Flow(place, flow) => {
+                    let _ = self.pass_on(place, &flow, &datagram);
+                }
             }
         }
     }
@@ -230,7 +239,10 @@ impl Listener {
         }
         let added = self.quic.held.borrow_mut().add(key, datagram.bytes, rt::now());
         match added {
-            Hold::Held { dropped } => self.clients.count(dropped, |counters| &counters.refused),
+            Hold::Held { dropped } => {
+                self.clients.count(1, |counters| &counters.held);
+                self.clients.count(dropped, |counters| &counters.refused);
+            }
             Hold::Released { before, contents } => self.release(key, &before, Some(datagram), state, contents),
         }
     }
@@ -250,6 +262,7 @@ impl Listener {
         // Without a ClientHello, the client of a flow has changed its ID before its handshake was complete.
         let is_continued = contents.is_none() && self.find(&key).is_some();
         if !is_continued && let Some(first) = datagrams.next() {
+            self.clients.count(usize::from(contents.is_none()), |counters| &counters.nameless);
             self.begin(key, &first, state, FlowHint { contents, server: None });
         }
         for datagram in datagrams {
@@ -258,7 +271,8 @@ impl Listener {
             if is_continued {
                 note_continued(&flow, datagram.bytes);
             }
-            self.pass_on(place, &flow, &datagram);
+            // It is lost if the server has rejected another one.
+            let _ = self.pass_on(place, &flow, &datagram);
         }
     }
 
@@ -280,14 +294,18 @@ impl Listener {
 
     /// Ends the flows of clients whose ports are closed. A client of QUIC may only have changed its port: its connection IDs have to
     /// lead to its server.
-    fn end_gone(&self) {
-        for key in std::iter::from_fn(|| self.clients.next_gone()).take(BATCHES) {
+    fn end_gone(&self, cx: &Context<'_>) {
+        for _ in 0..REJECTIONS {
+            let Some(rejection) = self.clients.socket.next_rejection() else { return };
+            let key = self.clients.key_of(&rejection);
             let gone = self.table.borrow().find(&key).map(|(_, flow)| Rc::clone(flow));
-            if let Some(flow) = gone.filter(|flow| flow.settings.quic.is_none()) {
+            if let Some(flow) = gone.filter(|flow| rejection.is_closed && flow.settings.quic.is_none()) {
                 self.forget(&flow);
                 flow.end(GONE);
             }
         }
+        // No event follows for those that wait already.
+        cx.waker().wake_by_ref();
     }
 
     /// Counts datagrams that the system has not taken.
@@ -302,14 +320,13 @@ impl Listener {
         let worker = &self.clients.worker;
         let generation = worker.generation();
         let owner = self.clients.place.owner();
-        let payload = generation.proxy(owner.frontend).flows.as_ref().map(|flows| flows.payload);
-        if state == Opening::Open && payload.is_none_or(|most| datagrams.stride > most) {
-            return self.clients.count(datagrams.iter().count(), |counters| &counters.oversized);
-        }
+        let payload = generation.proxy(owner.frontend).flows.as_ref().map_or(0, |flows| flows.payload);
         let is_privileged = generation.program.global.reject_privileged_ports && datagrams.peer.port() < 1024;
         if state != Opening::Open || is_privileged || rt::memory_is_scarce() {
             return self.clients.count(datagrams.iter().count(), |counters| &counters.refused);
         }
+        let Some(datagrams) = self.clients.fitting(datagrams, payload) else { return };
+        let datagrams = &datagrams;
         let slots = enter(worker, owner, self.key).or_else(|refusal| {
             if refusal == NoEntry::Full {
                 self.evict();
@@ -327,7 +344,7 @@ impl Listener {
             self.quic.attach(&flow, place, datagrams.bytes);
         }
         match flow.forward(datagrams, &mut self.clients.marked.borrow_mut()) {
-            Err(Rejected) => {
+            Err(Rejected { .. }) => {
                 flow.forget_ids();
                 self.forget(&flow);
                 flow.end(REJECTED);

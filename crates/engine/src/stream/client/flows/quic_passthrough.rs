@@ -55,7 +55,7 @@ impl Passthrough {
         };
         let known = match known {
             // Without IDs it began before a reload.
-            Some((place, flow)) if flow.ids.get().is_none_or(|ids| ids.borrow().contain(&header)) => {
+            Some((place, flow)) if flow.ids.get().is_none_or(|ids| ids.borrow_mut().recognise(&header)) => {
                 return Destination::Flow(place, flow);
             }
             other => other,
@@ -68,7 +68,7 @@ impl Passthrough {
             if let Some((place, flow)) = known
                 && let Some(ids) = flow.ids.get().filter(|ids| ids.borrow().server() == route.server)
             {
-                ids.borrow_mut().learn(chooser, id);
+                ids.borrow_mut().learn_new(chooser, id);
                 return Destination::Flow(place, Rc::clone(&flow));
             }
             return Destination::New(Some(route.server));
@@ -81,7 +81,10 @@ impl Passthrough {
                 if server.is_some_and(|server| flow.ids.get().is_some_and(|ids| ids.borrow().server() != server)) {
                     return Destination::New(server);
                 }
-                note_request(&flow, &header);
+                // An ID without the server's identity is none of its own.
+                if settings.server_id.is_none() || server.is_some() {
+                    note_request(&flow, &header);
+                }
                 Destination::Flow(place, flow)
             }
             None if self.held.borrow().has(key) => Destination::Hello,
