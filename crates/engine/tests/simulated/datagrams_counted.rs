@@ -126,7 +126,8 @@ fn rejections_of_traffic_mark_a_server_down() {
         serve(&first, U1, "a", 1);
         serve(&world.scope, U2, "b", 1);
         let status = async || api::column(&api::ask("show stat").await, "dns,a", "status");
-        assert_eq!((Peer::at("10.0.9.3:5000").ask("0").await, status().await), ("a:0".into(), "UP".into()));
+        assert_eq!(Peer::at("10.0.9.3:5000").ask("0").await, "a:0");
+        assert!(status().await.starts_with("UP"));
         first.end();
         sleep(10).await;
         for _ in 0..3 {

@@ -255,13 +255,13 @@ mod tests {
     #[test]
     fn sockets_of_flows_are_counted() {
         let mut front = frontend("f");
-        front.binds = vec![bind(); 3];
+        front.binds = vec![bind(); 4];
         let limits = SystemLimits { descriptors: 20_000, processors: 4, ..SystemLimits::default() };
         let without = limits.work_out(&spec(vec![front.clone()]));
         front.udp = Some(Box::default());
         let with = limits.work_out(&spec(vec![front.clone(), front]));
-        let more = 2 * 3 * 2 * 4 - 3 + 4 * KEPT_DATAGRAM_SOCKETS;
-        assert_eq!(u64::from(without.maxconn - with.maxconn), more.div_ceil(2));
+        let more = 2 * 4 * 2 * 4 - 4 + 4 * KEPT_DATAGRAM_SOCKETS;
+        assert_eq!(u64::from(without.maxconn - with.maxconn), more / 2);
         assert_eq!(
             with.descriptors - u64::from(with.maxconn) * 2,
             without.descriptors - u64::from(without.maxconn) * 2 + more
