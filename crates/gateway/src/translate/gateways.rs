@@ -344,10 +344,10 @@ impl SetPlan {
     fn new(gateway: ObjectKey, listeners: Vec<Listener>, refusal: Option<Verdict>) -> Self {
         let accepted = if let Some(refusal) = refusal {
             refusal
-        } else if listeners.iter().any(|l| l.accepted.holds) {
+        } else if listeners.iter().any(|l| l.accepted.holds && l.resolved.holds) {
             Verdict::yes("Accepted")
         } else {
-            Verdict::no("ListenersNotValid", "no listener is accepted")
+            Verdict::no("ListenersNotValid", "no listener is accepted and has its references")
         };
         let programmed = match &accepted {
             verdict if !verdict.holds => verdict.clone(),
