@@ -94,7 +94,10 @@ impl Trace {
 
     /// Records the datagrams that the connection has received since the last call, and what they have changed.
     pub fn note_received(&mut self, now: Moment, connection: &Connection) {
-        let next = connection.statistics();
+        self.note_arrivals(now, connection.statistics());
+    }
+
+    fn note_arrivals(&mut self, now: Moment, next: Statistics) {
         let count = next.received_datagrams - self.known.received_datagrams;
         let bytes = next.received_bytes - self.known.received_bytes;
         if count > 0 {
@@ -201,5 +204,65 @@ impl Trace {
     /// Returns the records that were not taken.
     pub fn take_rest(&mut self) -> String {
         std::mem::take(&mut self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trace(title: &str) -> Trace {
+        let addresses = ["10.0.0.1:443".parse().unwrap(), "10.0.9.1:5000".parse().unwrap()];
+        let subject = Subject { title: title.to_owned(), is_server: true, addresses };
+        let mut trace = Trace::new(&subject, Moment::ZERO, WallTime { seconds: 1, nanos: 0 });
+        trace.take_rest();
+        trace
+    }
+
+    /// Returns the names of the records, and their data.
+    fn records(trace: &mut Trace) -> Vec<String> {
+        let text = trace.take_rest();
+        let of = |line: &str| line.split_once("\"name\":").map(|(_, rest)| rest.trim_end_matches('}').to_owned());
+        text.lines().filter_map(of).collect()
+    }
+
+    #[test]
+    fn titles_are_text_of_json() {
+        let addresses = ["10.0.0.1:443".parse().unwrap(), "10.0.9.1:5000".parse().unwrap()];
+        let subject = Subject { title: "a\"b\\c\n".to_owned(), is_server: false, addresses };
+        let mut trace = Trace::new(&subject, Moment::ZERO, WallTime { seconds: 1, nanos: 0 });
+        let text = trace.take_rest();
+        assert!(text.contains(r#""title":"a\"b\\c\u000a","#), "{text}");
+        assert!(text.contains(r#""src_ip":"10.0.0.1","src_port":443"#), "{text}");
+    }
+
+    #[test]
+    fn the_end_is_recorded_once() {
+        let mut trace = trace("");
+        trace.note_closed(Moment::ZERO, &Closed::TimedOut);
+        trace.note_closed(Moment::ZERO, &Closed::Local);
+        let expected = r#""connectivity:connection_closed","data":{"owner":"local","trigger":"idle_timeout""#;
+        assert_eq!(records(&mut trace), [expected]);
+    }
+
+    #[test]
+    fn arrivals_and_losses_are_recorded_as_differences() {
+        let mut trace = trace("");
+        let first = Statistics { received_datagrams: 2, received_bytes: 700, ..Statistics::default() };
+        let second = Statistics { received_datagrams: 3, received_bytes: 800, lost_packets: 2, ..first };
+        // Losses of another path are counted anew.
+        let third = Statistics { lost_packets: 1, ..second };
+        trace.note_arrivals(Moment::ZERO, first);
+        trace.note_arrivals(Moment::ZERO, second);
+        trace.note_arrivals(Moment::ZERO, third);
+        trace.note_arrivals(Moment::ZERO, Statistics { lost_packets: 500, ..third });
+        let found = records(&mut trace);
+        let lost = found.iter().filter(|record| record.contains("packet_lost")).count();
+        assert_eq!(lost as u64, 2 + MOST_LOST);
+        let lengths: Vec<_> = found.iter().filter(|record| record.contains("received")).collect();
+        let of = |count: u8, bytes: u16| {
+            format!("\"transport:datagrams_received\",\"data\":{{\"count\":{count},\"raw\":[{{\"length\":{bytes}}}]")
+        };
+        assert_eq!(lengths, [&of(2, 700), &of(1, 100)]);
     }
 }

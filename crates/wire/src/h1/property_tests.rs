@@ -93,7 +93,9 @@ fn head_like() -> impl Strategy<Value = Vec<u8>> {
 fn plain_request() -> impl Strategy<Value = (String, String, Vec<(String, String)>)> {
     let field = ("[Xx]-[A-Za-z0-9!#$%&'*+.^_`|~-]{1,20}", "([!-~]([ -~\t]{0,40}[!-~])?)?");
     let fields = proptest::collection::vec(field, 0..20);
-    ("[A-Z]{1,10}", "/[!-\"$-~]{0,60}", fields).prop_filter("CONNECT has no path", |(method, ..)| method != "CONNECT")
+    // PRI is reserved for the preface of HTTP/2 (RFC 9113, section 3.4).
+    let methods = |(method, ..): &(String, String, Vec<(String, String)>)| method != "CONNECT" && method != "PRI";
+    ("[A-Z]{1,10}", "/[!-\"$-~]{0,60}", fields).prop_filter("CONNECT has no path, and PRI is refused", methods)
 }
 
 fn parse(input: &[u8], limits: &HeadLimits) -> Option<(Head, usize)> {
