@@ -19,7 +19,7 @@ struct Folder(PathBuf);
 impl Folder {
     fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("weir-gateway-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::create_dir_all(&folder).expect("a folder");
         Self(folder)
     }
 }
@@ -37,9 +37,9 @@ impl Running {
     fn start(program: &Path, folder: &Path) -> Self {
         let mut command = Command::new(program);
         command.arg("-W").arg("-S").arg(folder.join("master.sock")).arg("-f").arg(folder.join("weir.cfg"));
-        let log = std::fs::File::create(folder.join("weir.log")).unwrap();
+        let log = std::fs::File::create(folder.join("weir.log")).expect("a log");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        Self(command.spawn().unwrap())
+        Self(command.spawn().expect("a process"))
     }
 
     /// Ends the master, which ends its worker.
@@ -59,8 +59,9 @@ impl Drop for Running {
 }
 
 /// Returns the program Weir in the folder of this test's own.
+#[allow(clippy::print_stdout)]
 fn weir() -> Option<PathBuf> {
-    let own = std::env::current_exe().unwrap();
+    let own = std::env::current_exe().expect("a program");
     let program = own.parent()?.parent()?.join("weir");
     if program.exists() {
         return Some(program);
@@ -112,9 +113,9 @@ fn desired(at: SocketAddr, routes: &[(&str, &str)], backends: &[(&str, u16)]) ->
 /// Sends a request and returns the status of the answer.
 async fn ask(mut stream: impl AsyncRead + AsyncWrite + Unpin, path: &str) -> u16 {
     let request = format!("GET {path} HTTP/1.1\r\nhost: a.test\r\nconnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.unwrap();
+    stream.write_all(request.as_bytes()).await.expect("a connection");
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
+    stream.read_to_string(&mut answer).await.expect("an answer");
     answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default()
 }
 
