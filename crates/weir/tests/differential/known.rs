@@ -41,7 +41,11 @@ const KNOWN: &[KnownDifference] = &[
     known("le2dec", "", Anything, "HAProxy loses what is beyond four bytes of a chunk"),
     known("src", "2.", Anything, "HAProxy 2 takes an address for a number"),
     known("dst", "2.", Anything, "HAProxy 2 takes an address for a number"),
+    known("fc_src", "2.", Anything, "HAProxy 2 takes an address for a number"),
+    known("fc_dst", "2.", Anything, "HAProxy 2 takes an address for a number"),
     known("fe_id", "2.", Instead("3", "2"), "HAProxy 2 gives the second proxy of a configuration another number"),
+    known("url_param", "2.", Anything, "HAProxy 2 takes no third argument"),
+    known("urlp", "2.", Anything, "HAProxy 2 takes no third argument"),
     known("urlp_val", "2.", Anything, "HAProxy 2 takes no third argument"),
     known("word", "2.", Anything, "HAProxy 2 gives an empty text for a word that is not there"),
     known(
