@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use super::files::Files;
+use super::output::{Configuration, List};
 use super::word::{Unwritable, format, name, quoted};
 use super::{backends, routes, shares, streams};
 use crate::desired::{Desired, Frontend, FrontendKind, Tls};
@@ -13,28 +14,11 @@ use crate::desired::{Desired, Frontend, FrontendKind, Tls};
 /// The backend of requests that no route fits.
 const NOT_FOUND: &str = "weir:not-found";
 
-/// A state in files.
-#[derive(Debug, Default)]
-pub struct Configuration {
-    pub text: String,
-    /// Lists of certificates, and tables of routes.
-    pub lists: Vec<List>,
-    /// Frontends and backends that cannot be written: one line each.
-    pub problems: Vec<String>,
-}
-
 /// A state and the names of its files.
 #[derive(Clone, Copy)]
 struct Serving<'a> {
     desired: &'a Desired,
     files: &'a Files<'a>,
-}
-
-/// A file that the configuration names.
-#[derive(Debug)]
-pub struct List {
-    pub path: String,
-    pub text: String,
 }
 
 const HEAD: &str = "# Written by weir-gateway: changes are lost.\nglobal\n    reload in-place\n\ndefaults\n    mode http\n    timeout connect 5s\n    \

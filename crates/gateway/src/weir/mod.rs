@@ -4,6 +4,7 @@ mod backends;
 mod configuration;
 mod cors;
 mod files;
+mod output;
 mod routes;
 mod shares;
 mod streams;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
-use super::configuration::{Configuration, List};
 use super::files::Files;
+use super::output::{Configuration, List};
 use super::word::{Unwritable, name, quoted};
 use crate::desired::TlsTarget;
 

@@ -58,7 +58,7 @@ fn assert_lost_nothing(folder: &Folder, section: &str) {
         show(folder, &format!("show udp-lb {section}")).starts_with(&format!("udp-lb {section} flows 0 "))
     });
     let shown = show(folder, &format!("show udp-lb {section}"));
-    let lost = "evicted 0 refused 0 oversized 0 unsent 0 rejected 0";
+    let lost = "evicted 0 refused 0 oversized 0 unsent 0 rejected 0 held 0 nameless 0";
     assert_eq!(shown.trim_end(), format!("udp-lb {section} flows 0 {lost}"));
 }
 

@@ -248,6 +248,7 @@ fn configurations_in_the_documentation_are_accepted() {
         ("opentelemetry.md", "exporters:", "otel.yml"),
         ("lua.md", "local Upper", "upper.lua"),
         ("how-to/bouncers.md", "[crowdsec]", "spoe-bouncer/crowdsec.cfg"),
+        ("routes.md", "example.com/*", "routes.map"),
     ];
     for (page, begin, name) in own {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
